@@ -1,0 +1,1 @@
+"""Keep exactly the prices people look at fresh, inside every provider's limits."""

@@ -1,0 +1,144 @@
+"""The nouns every layer shares: frozen values, no behaviour that needs a database or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from uuid import UUID
+
+
+class Fetcher(StrEnum):
+    """What can be asked of a provider. The registry names one for each data type."""
+
+    QUOTE = "quote"
+    """The latest price, stamped by the source."""
+    DAILY_BARS = "daily_bars"
+    """Open, high, low, close and volume per trading day, unadjusted."""
+    NAV = "nav"
+    """One net asset value per day."""
+
+
+class FailureKind(StrEnum):
+    """Why a task brought no price. Each kind has its own consequence in the queue."""
+
+    UNKNOWN_SYMBOL = "unknown_symbol"
+    PLAN_RESTRICTED = "plan_restricted"
+    KEY_REFUSED = "key_refused"
+    REQUEST_REFUSED = "request_refused"
+    MISCONFIGURED = "misconfigured"
+    IMPLAUSIBLE = "implausible"
+    STALE_SOURCE = "stale_source"
+    SCHEMA_DRIFT = "schema_drift"
+    THROTTLED = "throttled"
+    PROVIDER_DOWN = "provider_down"
+    WORKER_LOST = "worker_lost"
+
+    @property
+    def is_permanent(self) -> bool:
+        """True when asking again cannot help until a person or the provider changes something."""
+        return self in _PERMANENT
+
+
+_PERMANENT = frozenset(
+    {
+        FailureKind.UNKNOWN_SYMBOL,
+        FailureKind.PLAN_RESTRICTED,
+        FailureKind.KEY_REFUSED,
+        FailureKind.REQUEST_REFUSED,
+        FailureKind.MISCONFIGURED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of days, both ends included, in the instrument's own trading calendar."""
+
+    start: date
+    end: date
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One value of one symbol as a provider gave it, checked but not yet stored.
+
+    `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
+    UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
+    spelling of the price. `currency` is ISO 4217, or None where the source does not say.
+    """
+
+    symbol: str
+    observed_at: datetime
+    close: Decimal
+    text: str
+    currency: str | None = None
+    open: Decimal | None = None
+    high: Decimal | None = None
+    low: Decimal | None = None
+    volume: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolFailure:
+    """Why one symbol of a call has no value, in words a person can act on."""
+
+    symbol: str
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call brought. Every symbol asked for is in exactly one of the three parts.
+
+    `observations` may hold many days of one symbol; `empty` names symbols for which the provider
+    validly says that it has nothing in the window.
+    """
+
+    observations: tuple[Observation, ...] = ()
+    failures: tuple[SymbolFailure, ...] = ()
+    empty: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP answer as bytes. `wire_bytes` counts headers and body as they were sent, compressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    wire_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A claimed row of the fetch queue. `claim_token` fences every later change to it."""
+
+    id: int
+    data_type: str
+    symbol: str
+    window: Window | None
+    provider: str
+    priority: int
+    attempt: int
+    claim_token: UUID
+    call_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A row of the registry, as far as Python needs it. TTLs are in minutes."""
+
+    data_type: str
+    description: str
+    fetcher: Fetcher
+    asset_class: str
+    table_name: str
+    default_ttl_minutes: int
+    refresh_strategy: str
+    refresh_schedule: str | None
+    schedule_timezone: str
+    history_from: date | None

@@ -1,0 +1,105 @@
+"""Every error this project raises on purpose, as one tree.
+
+A message says what happened, to what, and what to do about it. Errors of a provider's
+answer carry what the database needs to settle the call: HTTP status and wire bytes.
+
+    PricingError
+    ├── SettingsError            a setting is missing or wrong
+    ├── DatabaseError            the database cannot be reached or refuses
+    │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
+    ├── SupervisorError          a process cannot start, a port is taken, a home is in use
+    ├── UnknownDataType / UnknownSymbol / InvalidRange   a request that makes no sense
+    ├── ClaimLost                the task belongs to another claim now
+    └── ProviderError            one call to a provider went wrong
+        ├── Throttled            the provider says: too fast (carries retry_after)
+        ├── KeyRefused           the provider does not accept the key
+        ├── PlanRestricted       the key's plan does not include this
+        ├── RequestRefused       the provider calls the request itself invalid
+        ├── SchemaDrift          the answer is not what the provider promised
+        └── ProviderDown         no usable answer: timeout, connection, 5xx
+"""
+
+from __future__ import annotations
+
+
+class PricingError(Exception):
+    """Base of all errors of this project."""
+
+
+class SettingsError(PricingError):
+    """A setting is missing or has a value that cannot work."""
+
+
+class DatabaseError(PricingError):
+    """The database cannot be reached, or refuses what is asked."""
+
+
+class EmbeddedServerError(DatabaseError):
+    """The PostgreSQL server that the project runs itself cannot start or stop."""
+
+
+class SupervisorError(PricingError):
+    """A process cannot be started: a port is taken, the home is in use, a child died."""
+
+
+class UnknownDataType(PricingError):
+    """The registry has no active data type of this name."""
+
+
+class UnknownSymbol(PricingError):
+    """No instrument of this symbol is known."""
+
+
+class InvalidRange(PricingError):
+    """A date range is upside down or lies where no data can be."""
+
+
+class ClaimLost(PricingError):
+    """The task was recovered or cancelled meanwhile; its result must not be stored."""
+
+
+class ProviderError(PricingError):
+    """A call to a provider brought no usable answer.
+
+    `http_status` is None when no status line arrived; `wire_bytes` counts what did arrive.
+    """
+
+    def __init__(self, message: str, *, http_status: int | None = None, wire_bytes: int = 0) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.wire_bytes = wire_bytes
+
+
+class Throttled(ProviderError):
+    """The provider refuses because of its rate limit; `retry_after` is in seconds, if it said so."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        http_status: int | None = None,
+        wire_bytes: int = 0,
+    ) -> None:
+        super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
+        self.retry_after = retry_after
+
+
+class KeyRefused(ProviderError):
+    """The provider does not accept the API key."""
+
+
+class PlanRestricted(ProviderError):
+    """The key's plan does not include what was asked for."""
+
+
+class RequestRefused(ProviderError):
+    """The provider calls the request invalid; asking again will not help."""
+
+
+class SchemaDrift(ProviderError):
+    """The answer does not have the shape the provider promises."""
+
+
+class ProviderDown(ProviderError):
+    """No usable answer: deadline passed, connection failed, or a server error."""

@@ -1,0 +1,56 @@
+"""Settings from the environment, read once and checked at start-up. `.env.example` lists each one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from pricing_pipeline.errors import SettingsError
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Each field is the variable `PRICING_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="PRICING_", frozen=True, extra="ignore")
+
+    home: Path = Path(".pricing")
+    """Folder for all state: database cluster, logs, Dagster's files."""
+    database_url: SecretStr | None = None
+    """libpq URL of the pricing database for workers; the embedded server when unset."""
+    owner_url: SecretStr | None = None
+    """libpq URL with the right to change tables and the registry; `database_url` when unset."""
+    dagster_url: SecretStr | None = None
+    """libpq URL of Dagster's own database; database `dagster` on the same server when unset."""
+    web_port: int = Field(3000, ge=0, le=65535)
+    """Port of the Dagster UI, on loopback."""
+    sandbox: bool = True
+    """Ask the sandbox instead of the real providers."""
+    sandbox_port: int = Field(8100, ge=0, le=65535)
+    """Port of the sandbox, on loopback."""
+    sandbox_url: str | None = None
+    """Where the sandbox answers; set by `up` for its children."""
+    twelvedata_api_key: SecretStr | None = None
+    """API key of Twelve Data; needed when the sandbox is off."""
+    code_socket: Path | None = None
+    """Unix socket of the Dagster code server; set by `up` for its children."""
+    max_drain_seconds: int = Field(120, ge=5, le=3600)
+    """How long one drain works before it hands over to a successor."""
+
+
+def load_settings() -> Settings:
+    """Read the settings from the environment.
+
+    Raises SettingsError that names each wrong variable, its fault and where the right values are listed.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = "; ".join(
+            f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
+            if "url" not in str(e["loc"][0]) and "key" not in str(e["loc"][0])
+            else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
+            for e in error.errors()
+        )
+        raise SettingsError(f"{faults}. See .env.example for what each setting accepts.") from None
