@@ -91,21 +91,40 @@ class SymbolFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedValue:
+    """One value of a longer answer that cannot be true: dropped, yet kept visible.
+
+    `observed_at` is None when the row does not even name a day of the calendar. `text` is the
+    source's own spelling.
+    """
+
+    symbol: str
+    observed_at: datetime | None
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What one call brought. Every symbol asked for is in exactly one of the three parts.
+    """What one call brought. Every symbol asked for is in exactly one of the first three parts.
 
     `observations` may hold many days of one symbol; `empty` names symbols for which the provider
-    validly says that it has nothing in the window.
+    validly says that it has nothing in the window. `rejected` holds single bad days of symbols that
+    are in `observations`, or, when no good day is left, in `failures`.
     """
 
     observations: tuple[Observation, ...] = ()
     failures: tuple[SymbolFailure, ...] = ()
     empty: frozenset[str] = field(default_factory=frozenset)
+    rejected: tuple[RejectedValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP answer as bytes. `wire_bytes` counts headers and body as they were sent, compressed."""
+    """An HTTP answer as bytes, `body` decompressed, header names in lower case.
+
+    `wire_bytes` counts headers and body as they were sent, compressed.
+    """
 
     status: int
     headers: Mapping[str, str]
