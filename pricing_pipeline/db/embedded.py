@@ -1,0 +1,467 @@
+"""The PostgreSQL server that we run ourselves: making its cluster, starting it, stopping it, reaching it.
+
+Where its parts live is in `embedded_home`. What the databases contain is the migrations' business.
+
+A server dies with the process that started it, also by kill -9. Two locks keep a home to one server:
+`postgres.lock` in the home belongs to the process that owns the server; `server.lock` in the cluster's
+folder is inherited by every server process, so it is free only when the last of them is gone. Whoever holds
+both knows that a `postmaster.pid` is left over, whatever it says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+from sqlalchemy import text
+
+from pricing_pipeline.db import embedded_home as places
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.queries import named
+from pricing_pipeline.errors import EmbeddedServerError
+from pricing_pipeline.processes import child_setup, last_lines, open_log, without_libpq_variables
+
+Role = Literal["owner", "worker", "superuser"]
+
+DATABASES = ("pricing", "dagster")
+RELOCATION = Path("/var/lib/pricing-pipeline")
+"""Where cluster and binaries go when a server started by root cannot reach them in the home."""
+
+_ROLES = {"owner": places.OWNER, "worker": places.WORKER, "superuser": places.SUPERUSER}
+
+# Written into postgresql.conf when the cluster is made; from then on the file is the user's to change.
+_TUNING = {
+    "shared_buffers": "128MB",
+    "max_connections": "100",
+    "max_wal_size": "1GB",
+    "random_page_cost": "1.1",
+    "jit": "off",  # compiling costs more than our short queries take
+    "autovacuum_naptime": "15s",  # queue tables turn over within seconds
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
+    "log_checkpoints": "off",
+}
+# Given on the command line at each start, because safety and our own bookkeeping depend on them.
+_FIXED = {
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    "logging_collector": "off",  # standard error is our log file, rotated with the others
+    "fsync": "on",
+}
+_FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class EmbeddedServer:
+    """PostgreSQL 18 on a private unix socket, for the one process that starts it and its clients.
+
+    Start it from the main thread: it gets a fast shutdown when the thread that started it ends.
+    As root it runs as the user `postgres` or `nobody`. With `for_tests`, a crash of the machine loses data.
+    """
+
+    def __init__(self, home: Path, *, for_tests: bool = False, relocation: Path = RELOCATION) -> None:
+        self.home = home.absolute()
+        self._for_tests = for_tests
+        self._relocation = relocation
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_lock: int | None = None
+        self._log_start = 0
+
+    # ── Where things are ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def log_path(self) -> Path:
+        """The server's log, in UTC."""
+        return self.home / "logs" / "postgresql.log"
+
+    @property
+    def cluster_dir(self) -> Path:
+        """Folder of the cluster: in the home, or elsewhere when the server's user cannot enter the home."""
+        remembered = places.Remembered.load(self._memory)
+        return Path(remembered.cluster) if remembered and remembered.cluster else self.home / "postgres"
+
+    @property
+    def data_dir(self) -> Path:
+        """PostgreSQL's data directory."""
+        return self.cluster_dir / "data"
+
+    @property
+    def _memory(self) -> Path:
+        return self.home / "postgres.json"
+
+    def url(self, database: str, role: Role = "owner") -> str:
+        """Return the libpq URL of a database; it contains the password.
+
+        Needs no running server, so any process that may read the home can ask for it.
+        Raises EmbeddedServerError when this home has never had a server.
+        """
+        remembered = places.Remembered.load(self._memory)
+        if remembered is None:
+            raise EmbeddedServerError(
+                f"there is no database in {self.home} yet. Start it with `pricing-pipeline up`, "
+                "or set PRICING_DATABASE_URL to a server of your own."
+            )
+        name = _ROLES[role]
+        folder = quote(str(places.socket_folder(self.home, remembered)), safe="")
+        login = f"{name}:{remembered.passwords[name]}"
+        return f"postgresql://{login}@/{quote(database, safe='')}?host={folder}&port=5432"
+
+    # ── Running ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running server, whoever started it; None when none runs."""
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        return self._pid_in_lock_file()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a server runs on this home, whoever started it."""
+        return self.pid is not None
+
+    def poll(self) -> int | None:
+        """Return the exit status of the server this object started; None while it runs or if never started."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> None:
+        """Start the server, make what is missing (cluster, roles, databases), return when it can be used.
+
+        Waits without limit while the server recovers after a crash. Raises EmbeddedServerError, with the last
+        lines of the log, when the server cannot run; at once when another process runs one on this home.
+        """
+        # A predecessor whose owner was killed may still be writing its last checkpoint.
+        self.launch(patience=60)
+        try:
+            while not self.is_ready():
+                time.sleep(0.01)
+            self._complete(DATABASES)
+        except BaseException:
+            self.stop("immediate")
+            raise
+
+    def launch(self, patience: float = 1) -> None:
+        """Start the server process without waiting for it: for `start`, and to restart one that died.
+
+        Waits up to `patience` seconds for the processes of a predecessor that are still ending.
+        """
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._take_ownership()
+        try:
+            self._launch(patience)
+        except OSError as error:
+            self._release_ownership()
+            raise EmbeddedServerError(
+                f"PostgreSQL cannot be started in {self.home}: {error}. "
+                "Check free space and permissions there, or set PRICING_HOME to another folder."
+            ) from error
+        except BaseException:
+            self._release_ownership()
+            raise
+
+    def is_ready(self) -> bool:
+        """Tell whether the server accepts connections. Raises EmbeddedServerError when it has died."""
+        if self._process is None or self._process.poll() is not None:
+            status = "was not started" if self._process is None else f"ended ({self._process.returncode})"
+            lines = last_lines(self.log_path, self._log_start)
+            raise EmbeddedServerError(
+                f"PostgreSQL on {self.data_dir} {status}. Its log {self.log_path} ends with:\n{lines}"
+            )
+        return self._lock_file()[:1] == [str(self._process.pid)] and self._lock_file()[7:8] == ["ready"]
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """Stop the server this object started and wait until it is gone; nothing happens if there is none.
+
+        `fast` ends transactions and writes a checkpoint; `immediate` leaves recovery to the next start,
+        and is what follows when `fast` takes more than 30 seconds.
+        """
+        process = self._process
+        if process is not None:
+            if process.poll() is None and mode == "fast":
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(30)
+            if process.poll() is None:
+                process.send_signal(signal.SIGQUIT)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            self._process = None
+        self._release_ownership()
+
+    def ensure_database(self, name: str) -> None:
+        """Make the database `name` for the owner role, if there is none."""
+        self._complete((name,))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # ── Steps of a start ─────────────────────────────────────────────────────────────────────────
+
+    def _take_ownership(self) -> None:
+        if self._owner_lock is not None:
+            return
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.home / "postgres.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EmbeddedServerError(
+                f"the home {self.home} cannot be written: {error.strerror}. "
+                "Set PRICING_HOME to a folder of yours."
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            raise EmbeddedServerError(
+                f"process {owner} already runs PostgreSQL in {self.home}. Stop it first, "
+                "or set PRICING_HOME to another folder."
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._owner_lock = descriptor
+
+    def _release_ownership(self) -> None:
+        if self._owner_lock is not None:
+            os.close(self._owner_lock)
+            self._owner_lock = None
+
+    def _launch(self, patience: float) -> None:
+        remembered = places.Remembered.load(self._memory)
+        if remembered is None and (self.home / "postgres" / "data").exists():
+            raise EmbeddedServerError(
+                f"{self.home / 'postgres'} holds a database, but {self._memory} with its passwords is "
+                "missing. Restore that file from a backup, or move the database away to start with an empty one."
+            )
+        remembered = remembered or places.Remembered()
+        user = places.server_user(self._data_of(remembered))
+        if user is not None and remembered.cluster is None and not user.can_use(self.home):
+            remembered.cluster = str(places.new_relocated_cluster(self.home, self._relocation))
+        cluster = self._data_of(remembered).parent
+        places.make_cluster_folder(cluster, user)
+        cluster_lock = self._take_cluster(cluster, patience)
+        try:
+            places.prepare_socket_folder(self.home, remembered, user)
+            remembered.save(self._memory)
+            programs = places.binaries(user, self._relocation)
+            self._make_cluster(programs, cluster, user, remembered.passwords[places.SUPERUSER])
+            self._drop_left_over_lock_file()
+            self._spawn(programs, places.socket_folder(self.home, remembered), user, cluster_lock)
+        finally:
+            os.close(cluster_lock)  # from here on only the server's processes hold it
+
+    def _data_of(self, remembered: places.Remembered) -> Path:
+        return (Path(remembered.cluster) if remembered.cluster else self.home / "postgres") / "data"
+
+    def _take_cluster(self, cluster: Path, patience: float) -> int:
+        descriptor = os.open(
+            cluster / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        deadline = time.monotonic() + patience
+        asked = False
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                orphan = self._pid_in_lock_file()
+                if orphan is not None and not asked:
+                    # Its owner is gone, since we own the home; where the kernel told it so, this changes nothing.
+                    os.kill(orphan, signal.SIGINT)
+                    asked = True
+                if time.monotonic() > deadline:
+                    os.close(descriptor)
+                    raise EmbeddedServerError(
+                        f"processes of an earlier PostgreSQL (server {orphan or 'gone'}) still use {cluster}. "
+                        "Wait until they have ended, or end them, and start again."
+                    ) from None
+                time.sleep(0.02)
+            else:
+                return descriptor
+
+    def _make_cluster(
+        self, programs: Path, cluster: Path, user: places.ServerUser | None, password: str
+    ) -> None:
+        data = cluster / "data"
+        if data.exists():
+            version = (data / "PG_VERSION").read_text().strip()
+            if version != places.MAJOR:
+                raise EmbeddedServerError(
+                    f"the database in {data} was made by PostgreSQL {version}, and this release brings "
+                    f"{places.MAJOR}. Dump it with the earlier release and load the dump into a new "
+                    "PRICING_HOME."
+                )
+            return
+        # Made aside and renamed, so that a cluster is whole or not there, wherever we are killed.
+        unfinished = cluster / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        password_file = cluster / f"initdb-{secrets.token_hex(4)}"
+        password_file.touch(mode=0o600)
+        try:
+            password_file.write_text(password + "\n")
+            places.give(password_file, user)
+            made = subprocess.run(
+                [
+                    programs / "initdb",
+                    f"--pgdata={unfinished}",
+                    f"--username={places.SUPERUSER}",
+                    f"--pwfile={password_file}",
+                    "--auth=scram-sha-256",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--locale-provider=builtin",
+                    "--builtin-locale=C.UTF-8",
+                    *(f"--set={name}={value}" for name, value in _TUNING.items()),
+                    *(["--no-sync"] if self._for_tests else []),
+                ],
+                cwd=cluster,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+                preexec_fn=child_setup(signal.SIGKILL),
+                **(user.popen_options() if user else {}),
+            )
+        finally:
+            password_file.unlink()
+        if made.returncode != 0:
+            raise EmbeddedServerError(
+                f"the database could not be made in {cluster}. initdb said:\n{made.stdout.strip()}"
+            )
+        unfinished.rename(data)
+
+    def _spawn(
+        self, programs: Path, sockets: Path, user: places.ServerUser | None, cluster_lock: int
+    ) -> None:
+        settings = _FIXED | (_FOR_TESTS if self._for_tests else {})
+        settings["unix_socket_directories"] = '"' + str(sockets).replace('"', '""') + '"'
+        log = open_log(self.log_path)
+        self._log_start = os.fstat(log).st_size
+        try:
+            self._process = subprocess.Popen(
+                [
+                    programs / "postgres",
+                    "-D",
+                    self.data_dir,
+                    *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
+                ],
+                cwd=self.data_dir,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(cluster_lock,),
+                start_new_session=True,
+                preexec_fn=child_setup(signal.SIGINT),  # fast shutdown
+                **(user.popen_options() if user else {}),
+            )
+        finally:
+            os.close(log)
+
+    def _complete(self, databases: tuple[str, ...]) -> None:
+        """Make the roles and databases that are missing; also what a killed first start left undone."""
+        remembered = places.Remembered.load(self._memory)
+        if remembered is None:
+            raise EmbeddedServerError(f"{self._memory} with the database passwords has disappeared.")
+        with _plain_libpq():
+            engine = make_engine(self.url("postgres", "superuser"))
+            try:
+                with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                    server = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+                    names = [places.OWNER, places.WORKER]
+                    # Verifiers, so that no password appears in the log of a statement that fails.
+                    verifiers = [
+                        server.encrypt_password(
+                            remembered.passwords[name].encode(), name.encode(), b"scram-sha-256"
+                        ).decode()
+                        for name in names
+                    ]
+                    missing = connection.scalars(
+                        text(named("embedded.setup")),
+                        {
+                            "roles": names,
+                            "verifiers": verifiers,
+                            "owner": places.OWNER,
+                            "worker": places.WORKER,
+                            "databases": list(databases),
+                        },
+                    ).all()
+                    for statement in missing:
+                        connection.exec_driver_sql(statement)
+            finally:
+                engine.dispose()
+
+    # ── PostgreSQL's own lock file ───────────────────────────────────────────────────────────────
+
+    def _lock_file(self) -> list[str]:
+        """Read `postmaster.pid`: pid first, state ("ready", "starting", "stopping") on the eighth line."""
+        try:
+            content = (self.data_dir / "postmaster.pid").read_text(errors="replace")
+        except OSError:
+            return []
+        return [line.strip() for line in content.splitlines()]
+
+    def _pid_in_lock_file(self) -> int | None:
+        """Return the pid in `postmaster.pid` if that process really is a server on our data."""
+        first = self._lock_file()[:1]
+        if not first or not first[0].isdigit():
+            return None
+        pid = int(first[0])
+        with contextlib.suppress(OSError):
+            # A server's working directory is its data directory.
+            return pid if Path(f"/proc/{pid}/cwd").readlink() == self.data_dir.resolve() else None
+        if Path("/proc/self").exists():
+            return None
+        listed = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True)
+        return pid if str(self.data_dir) in listed.stdout else None
+
+    def _drop_left_over_lock_file(self) -> None:
+        """Remove a `postmaster.pid` PostgreSQL would stumble over: empty, cut off, or with a reused pid."""
+        if self._pid_in_lock_file() is None:
+            (self.data_dir / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _environment() -> dict[str, str]:
+    """A server's environment: nothing of ours, except where shared libraries are found."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"} | kept
+
+
+@contextlib.contextmanager
+def _plain_libpq() -> Iterator[None]:
+    """Keep PGOPTIONS and its like away from a connection that must not be bent by them."""
+    before = dict(os.environ)
+    hidden = before.keys() - without_libpq_variables(before).keys()
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update({name: before[name] for name in hidden})

@@ -1,0 +1,90 @@
+"""How a child process starts so that it cannot outlive us, and the log file it writes to.
+
+Used by the supervisor and by the embedded server. What runs, when, and what happens when it dies
+belongs to them, not here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+LOG_LIMIT = 10_000_000
+"""Bytes after which a log file is moved aside; one older generation is kept."""
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_RESET_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD)
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def child_setup(death_signal: signal.Signals) -> Callable[[], None]:
+    """Make the `preexec_fn` of a child that gets `death_signal` when we die, even by kill -9.
+
+    Signals are reset because a child of a script's `command &` inherits an ignored SIGINT, and Dagster then
+    ignores SIGTERM for minutes. The death signal follows the *thread* that starts the child: start children
+    from the main thread. It exists on Linux only; elsewhere a child survives our kill -9.
+    """
+    parent = os.getpid()
+
+    def prepare() -> None:
+        for number in _RESET_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        if _LIBC is not None:
+            _LIBC.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+            if os.getppid() != parent:  # we died before the death signal was armed
+                os._exit(1)
+
+    return prepare
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies, so that none escapes a stop (Linux)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def without_libpq_variables(environment: dict[str, str]) -> dict[str, str]:
+    """Copy `environment` without PGHOST, PGOPTIONS, PGSERVICE and the like, which would bend our own URLs."""
+    return {name: value for name, value in environment.items() if not name.startswith("PG")}
+
+
+def open_log(path: Path) -> int:
+    """Open a log file for appending, moving a large old one aside first; the caller closes the descriptor."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rotate_log(path)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
+    """Move a log of more than `limit` bytes to `<name>.1`; tells whether it did.
+
+    Copies and truncates, because the writer keeps its descriptor: it appends, so it goes on at the new end.
+    Lines written between copy and truncation are lost.
+    """
+    try:
+        if path.stat().st_size <= limit:
+            return False
+    except FileNotFoundError:
+        return False
+    shutil.copyfile(path, path.with_name(path.name + ".1"))
+    os.truncate(path, 0)
+    return True
+
+
+def last_lines(path: Path, since: int = 0, count: int = 12) -> str:
+    """Return the last `count` lines that `path` got after byte `since`, indented for an error message."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(min(since, size), size - 16_384))
+            lines = log.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"    {line}" for line in lines[-count:])
