@@ -1,0 +1,94 @@
+# `make run` uses the project, `make test` proves it; `make help` lists the rest.
+# Assumes only python3 (3.11 or newer) and make, GNU make 3.81 of macOS included.
+# All paths are relative, so that a clone in a folder with spaces works.
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-test run test check format lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+# Interpreters to try, in this order; `make run PYTHON=python3.12` tries only that one.
+PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
+UV_VERSION := 0.13.8
+# `make run ARGS=--no-demo`, `make test ARGS="-k queue"`, `make lock ARGS=--upgrade`
+ARGS ?=
+
+help: ## List these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
+
+install: $(VENV)/.project ## Make the virtual environment and install the pinned dependencies
+
+install-test: install $(VENV)/.test
+
+run: install ## Start everything and print the URLs (ARGS=--no-demo starts without a demo viewer)
+	@if [ -f .env ]; then set -a; . ./.env; set +a; fi; exec $(BIN)/pricing-pipeline up $(ARGS)
+
+check: install-test ## Check format, lint, types and architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check ## Run the checks, then all tests with coverage (ARGS="-k queue" picks tests)
+	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report term:skip-covered $(ARGS)
+
+format: install-test ## Rewrite the code as `make check` wants it
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+# Versions that are locked already stay, unless ARGS=--upgrade.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
+
+lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
+	$(PIP) install uv==$(UV_VERSION)
+	$(LOCK) $(ARGS) --group build pyproject.toml --output-file requirements.lock
+	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
+
+clean: ## Remove the virtual environment and all caches; data in .pricing stays
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+		.hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment remembers its own folder in every script and dies with the interpreter that made it.
+# So it holds only where the stamp names this folder and its Python still starts; else it is made anew.
+ifneq ($(shell $(BIN)/python -c "print(open('$(VENV)/.runtime').read())" 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)/.runtime
+endif
+
+# Made anew for a new lock file: what the old one had and the new one lacks must not linger.
+$(VENV)/.runtime: requirements.lock
+	@for python in $(PYTHON); do \
+		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 150 MB; one to three minutes) ..."; \
+			exec "$$python" -m venv --clear $(VENV); \
+		fi; \
+	done; \
+	for python in $(PYTHON); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "$$python is new enough, but its modules venv and ensurepip are missing, so no virtual environment can be made." >&2; \
+			echo "Install them (Debian and Ubuntu: apt-get install python3-venv), then run make again." >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	for python in $(PYTHON); do \
+		if command -v "$$python" >/dev/null 2>&1; then \
+			echo "$$python is $$("$$python" --version 2>&1), but this project needs Python 3.11 or newer." >&2; \
+			echo "Install a newer one and name it, for example: make run PYTHON=python3.12" >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "No Python found (tried: $(PYTHON)). Install Python 3.11 or newer, then run make again." >&2; \
+	exit 1
+	@$(PIP) install --require-hashes -r requirements.lock
+	@printf %s "$$(pwd -P)" >$@
+
+$(VENV)/.project: $(VENV)/.runtime pyproject.toml
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime requirements-test.lock
+	@echo "Installing the pinned test tools (about 80 MB) ..."
+	@$(PIP) install --require-hashes -r requirements-test.lock
+	@touch $@

@@ -1,0 +1,92 @@
+"""What we stand on is pinned, locked with hashes, explained, and all that the code imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUNTIME = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+GROUPS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["dependency-groups"].items()}
+DIRECT = [*RUNTIME, *GROUPS["build"], *GROUPS["test"]]
+LOCKS = ["requirements.lock", "requirements-test.lock"]
+
+
+def locked(name: str) -> dict[str, str]:
+    """Package name -> pinned version of one lock file."""
+    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", (ROOT / name).read_text(), re.MULTILINE)
+    assert len(dict(pins)) == len(pins), f"{name} pins a package twice"
+    return {canonicalize_name(package): version for package, version in pins}
+
+
+def pinned(requirements: list[Requirement]) -> dict[str, str]:
+    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements}
+
+
+@pytest.mark.parametrize("requirement", DIRECT, ids=lambda r: r.name)
+def test_each_direct_dependency_has_one_exact_version(requirement: Requirement) -> None:
+    assert re.fullmatch(r"==[0-9][^*,]*", str(requirement.specifier))
+
+
+def test_the_build_backend_is_the_locked_one() -> None:
+    required = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
+    assert pinned(required).items() <= pinned(GROUPS["build"]).items()
+
+
+def test_the_lock_files_hold_what_pyproject_asks_for() -> None:
+    assert pinned([*RUNTIME, *GROUPS["build"]]).items() <= locked(LOCKS[0]).items()
+    assert pinned(GROUPS["test"]).items() <= locked(LOCKS[1]).items()
+
+
+def test_the_lock_files_agree_on_what_both_hold() -> None:
+    runtime, test = (locked(name) for name in LOCKS)
+    assert {p: runtime[p] for p in runtime.keys() & test} == {p: test[p] for p in runtime.keys() & test}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_each_locked_package_has_hashes_and_no_source_of_its_own(name: str) -> None:
+    text = (ROOT / name).read_text()
+    bare = [entry for entry in re.split(r"\n(?=[A-Za-z])", text)[1:] if "--hash=sha256:" not in entry]
+    assert bare == []
+    assert not re.search(r"://| @ |^-", text, re.MULTILINE)
+
+
+def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> None:
+    explained = re.findall(
+        r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
+    )
+    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in DIRECT)
+
+
+def _imported(folder: str) -> Iterator[str]:
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed"),
+    [("pricing_pipeline", RUNTIME), ("migrations", RUNTIME), ("pricing_pipeline_tests", DIRECT)],
+)
+def test_the_code_imports_direct_dependencies_only(folder: str, allowed: list[Requirement]) -> None:
+    ours = {"pricing_pipeline", "pricing_pipeline_tests", *sys.stdlib_module_names}
+    distributions = packages_distributions()
+    stray = {
+        module
+        for module in set(_imported(folder)) - ours
+        if not {canonicalize_name(d) for d in distributions.get(module, [])} & pinned(allowed).keys()
+    }
+    assert stray == set()
