@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -36,7 +37,5 @@ def test_c3_the_page_with_every_line_uncommented_changes_nothing(monkeypatch: py
 
 def test_c3_each_setting_is_explained_right_above_its_line() -> None:
     lines = PAGE.read_text().splitlines()
-    bare = [
-        line for above, line in zip(lines, lines[1:], strict=False) if _LINE.match(line) and above[:2] != "# "
-    ]
+    bare = [line for above, line in itertools.pairwise(lines) if _LINE.match(line) and above[:2] != "# "]
     assert bare == []
