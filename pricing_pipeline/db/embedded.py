@@ -134,7 +134,7 @@ class EmbeddedServer:
         return self.pid is not None
 
     def poll(self) -> int | None:
-        """Return the exit status of the server this object started; None while it runs or if never started."""
+        """Return the exit status of the server this object started; None if it runs or never started."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
@@ -257,7 +257,8 @@ class EmbeddedServer:
         if remembered is None and (self.home / "postgres" / "data").exists():
             raise EmbeddedServerError(
                 f"{self.home / 'postgres'} holds a database, but {self._memory} with its passwords is "
-                "missing. Restore that file from a backup, or move the database away to start with an empty one."
+                "missing. Restore that file from a backup, or move the database away to start with an "
+                "empty one."
             )
         remembered = remembered or places.Remembered()
         user = places.server_user(self._data_of(remembered))
@@ -291,14 +292,14 @@ class EmbeddedServer:
             except BlockingIOError:
                 orphan = self._pid_in_lock_file()
                 if orphan is not None and not asked:
-                    # Its owner is gone, since we own the home; where the kernel told it so, this changes nothing.
+                    # Its owner is gone, since we own the home. It knows where there is a death signal.
                     os.kill(orphan, signal.SIGINT)
                     asked = True
                 if time.monotonic() > deadline:
                     os.close(descriptor)
                     raise EmbeddedServerError(
-                        f"processes of an earlier PostgreSQL (server {orphan or 'gone'}) still use {cluster}. "
-                        "Wait until they have ended, or end them, and start again."
+                        f"leftovers of an earlier PostgreSQL ({orphan or 'server gone'}) still use {cluster}: "
+                        "wait until they have ended, or end them, and start again."
                     ) from None
                 time.sleep(0.02)
             else:

@@ -1,0 +1,1 @@
+"""Tests, by level: unit, integration (real PostgreSQL), migrations, orchestration, acceptance, faults."""

@@ -1,0 +1,23 @@
+"""Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
+
+from pricing_pipeline_tests.fix_database import (
+    clock,
+    connection,
+    database_url,
+    pytest_configure_node,
+    pytest_unconfigure,
+    server,
+    template,
+)
+from pricing_pipeline_tests.fix_home import open_folder
+
+__all__ = [
+    "clock",
+    "connection",
+    "database_url",
+    "open_folder",
+    "pytest_configure_node",
+    "pytest_unconfigure",
+    "server",
+    "template",
+]

@@ -1,0 +1,184 @@
+"""One PostgreSQL for the whole pytest run, and a fresh, migrated database for each test.
+
+The server is embedded and lives in a temporary folder of its own, so tests can run beside `make run`.
+PRICING_TEST_DATABASE_URL names another one (15 or newer, by a role that may create databases).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+
+import pricing_pipeline
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline_tests.fix_home import make_open_folder
+
+_PACKAGE = Path(pricing_pipeline.__file__).parent
+_SERVER: pytest.StashKey[tuple[EmbeddedServer, Path]] = pytest.StashKey()
+
+
+@dataclass(frozen=True)
+class TestServer:
+    """A server on which tests make databases."""
+
+    __test__ = False
+
+    admin_url: str
+    """URL of a role that may create databases."""
+    owner_url: str
+    """URL of the role that owns them; not a superuser on the embedded server."""
+
+    def url(self, database: str) -> str:
+        """Return the owner's URL of a database."""
+        return _with_database(self.owner_url, database)
+
+    def admin(self) -> psycopg.Connection[Any]:
+        """Connect as the role that may create databases."""
+        return psycopg.connect(_with_database(self.admin_url, "postgres"), autocommit=True)
+
+    def create(self, database: str, template: str) -> None:
+        """Make a database for the owner, as a copy of `template`."""
+        owner = make_url(self.owner_url).username or ""
+        with self.admin() as admin:
+            admin.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+                    *map(sql.Identifier, (database, template, owner))
+                )
+            )
+
+    def drop(self, database: str) -> None:
+        """Remove a database, whoever is still connected to it."""
+        with self.admin() as admin:
+            admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
+
+
+def _with_database(url: str, database: str) -> str:
+    return make_url(url).set(database=database).render_as_string(hide_password=False)
+
+
+def _running_server(config: pytest.Config) -> TestServer:
+    """Start the server of this run if none runs yet. It dies with this process, and at pytest_unconfigure."""
+    if given := os.environ.get("PRICING_TEST_DATABASE_URL"):
+        return TestServer(given, given)
+    if _SERVER not in config.stash:
+        home = make_open_folder("pricing-tests-")
+        embedded = EmbeddedServer(home, for_tests=True)
+        embedded.start()
+        config.stash[_SERVER] = (embedded, home)
+    embedded, _ = config.stash[_SERVER]
+    return TestServer(embedded.url("postgres", "superuser"), embedded.url("postgres"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let the workers of pytest-xdist use one server, started by their controller."""
+    shared = _running_server(node.config)
+    node.workerinput["test_server"] = (shared.admin_url, shared.owner_url)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server that this run started."""
+    if _SERVER in config.stash:
+        embedded, home = config.stash[_SERVER]
+        embedded.stop("immediate")
+        shutil.rmtree(home)
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> TestServer:
+    """The PostgreSQL server of this run."""
+    worker_input = getattr(request.config, "workerinput", None)
+    return TestServer(*worker_input["test_server"]) if worker_input else _running_server(request.config)
+
+
+@pytest.fixture(scope="session")
+def template(server: TestServer) -> str:
+    """Name of a migrated database to clone; made once for each state of the SQL files."""
+    files = [*_PACKAGE.glob("db/**/*.sql"), *_PACKAGE.parent.glob("migrations/**/*.*")]
+    files = sorted(file for file in files if file.suffix in {".sql", ".py"})
+    digest = sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    name, unfinished = f"pricing_template_{digest}", f"pricing_unfinished_{digest}"
+    with server.admin() as admin:
+        admin.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])  # until the connection ends
+        if not admin.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchall():
+            server.drop(unfinished)
+            server.create(unfinished, "template1")
+            upgrade(server.url(unfinished))
+            # Without connections of its own it can be cloned at any time.
+            admin.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
+            admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {name}")
+    return name
+
+
+@pytest.fixture
+def database_url(server: TestServer, template: str) -> Iterator[str]:
+    """The owner's URL of a fresh, migrated database that only this test has."""
+    name = f"pricing_test_{uuid4().hex[:16]}"
+    # 16 ms with either strategy of CREATE DATABASE; the default one needs no checkpoint.
+    server.create(name, template)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """An autocommit connection to this test's database, as the owner."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+class Clock:
+    """Moves time in one test database, by replacing our clock function there and nothing else."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._offset = timedelta()
+
+    def advance(self, seconds: float) -> None:
+        """Move on by so many seconds (back if negative); time goes on from there."""
+        self._offset += timedelta(seconds=seconds)
+        self._replace()
+
+    def set(self, moment: datetime) -> None:
+        """Make it `moment` (with time zone); time goes on from there."""
+        with psycopg.connect(self._url) as connection:
+            row = connection.execute("SELECT clock_timestamp()").fetchone()
+        assert row is not None
+        self._offset = moment - row[0]
+        self._replace()
+
+    def now(self) -> datetime:
+        """Return the time the database sees."""
+        with psycopg.connect(self._url) as connection:
+            row = connection.execute("SELECT pricing.clock()").fetchone()
+        assert row is not None
+        return row[0]  # type: ignore[no-any-return]
+
+    def _replace(self) -> None:
+        with psycopg.connect(self._url) as connection:
+            connection.execute(
+                sql.SQL(
+                    "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz"
+                    " LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = ''"
+                    " AS 'SELECT pg_catalog.clock_timestamp() + {} * interval ''1 second'''"
+                ).format(sql.SQL(str(self._offset.total_seconds())))
+            )
+
+
+@pytest.fixture
+def clock(database_url: str) -> Clock:
+    """The clock of this test's database."""
+    return Clock(database_url)
