@@ -1,0 +1,84 @@
+-- Planning and following backfills.
+
+CREATE OR REPLACE FUNCTION pricing.plan_backfill(
+    wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL, run text DEFAULT NULL,
+    OUT backfill_id uuid, OUT tasks integer)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
+    kind pricing.data_type_registry;
+    plan record;
+BEGIN
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    IF kind IS NULL OR NOT kind.is_active THEN
+        RAISE EXCEPTION 'unknown data type %', wanted_type
+            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+    ELSIF kind.history_from IS NULL THEN
+        RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
+            USING HINT = 'Set history_from in the registry if its provider has history.', ERRCODE = 'invalid_parameter_value';
+    ELSIF from_day > to_day THEN
+        RAISE EXCEPTION 'the range % to % is upside down', from_day, to_day
+            USING HINT = 'Give the earlier day first.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    from_day := greatest(from_day, kind.history_from);
+    to_day := least(to_day, today);
+    IF from_day > to_day THEN
+        RAISE EXCEPTION 'there is no history of % to fetch before % or after %', wanted_type, kind.history_from, today
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
+    VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
+
+    SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
+           array_agg(w.first_day) AS starts, array_agg(least(w.first_day + w.days - 1, w.last_day)) AS ends INTO plan
+    FROM (
+        SELECT i.symbol, c.max_window_days AS days, upper(gap) - 1 AS last_day,
+               generate_series(lower(gap), upper(gap) - 1, make_interval(days => c.max_window_days))::date AS first_day
+        FROM pricing.instruments i
+        LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, i.symbol)
+        LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (wanted_type, i.symbol) AND own.is_active
+        LEFT JOIN pricing.provider_routing broad ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
+        JOIN pricing.provider_capabilities c
+            ON c.provider = coalesce(own.provider, broad.provider) AND c.fetcher = kind.fetcher
+        CROSS JOIN LATERAL unnest(
+            datemultirange(daterange(from_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)) AS gap
+        WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
+          AND (only_symbols IS NULL OR i.symbol = ANY (only_symbols))) w;
+    tasks := 0;
+    IF plan.symbols IS NOT NULL THEN
+        PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
+        SELECT count(*) INTO tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = plan_backfill.backfill_id;
+    END IF;
+    UPDATE pricing.backfills b SET tasks = plan_backfill.tasks,
+           finished_at = CASE WHEN plan_backfill.tasks = 0 THEN pricing.clock() END
+    WHERE b.backfill_id = plan_backfill.backfill_id;
+END $$;
+COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
+    'Queues one task per instrument and gap not yet covered, each within what one call may ask. Zero tasks = everything is there.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    -- Today's value may still change, so today is never covered.
+    INSERT INTO pricing.history_coverage AS h (data_type, symbol, covered)
+    SELECT wanted_type, s, datemultirange(daterange(from_day, least(to_day, (pricing.clock() AT TIME ZONE 'UTC')::date - 1), '[]'))
+    FROM unnest(symbols) AS s
+    WHERE from_day <= least(to_day, (pricing.clock() AT TIME ZONE 'UTC')::date - 1)
+    ORDER BY s
+    ON CONFLICT (data_type, symbol) DO UPDATE SET covered = h.covered + excluded.covered
+$$;
+COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS 'Remembers that the provider has answered for these days, so that no backfill asks again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.backfill_progress(
+    wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer)
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    SELECT b.tasks INTO tasks FROM pricing.backfills b WHERE b.backfill_id = wanted;
+    SELECT count(*) INTO open FROM pricing.api_call_queue_live q WHERE q.backfill_id = wanted;
+    SELECT count(*) INTO failed FROM pricing.api_call_queue_dead q WHERE q.backfill_id = wanted;
+    IF open = 0 THEN
+        UPDATE pricing.backfills b SET finished_at = pricing.clock() WHERE b.backfill_id = wanted AND b.finished_at IS NULL;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS 'How many tasks a backfill has, how many are not finished, how many failed.';

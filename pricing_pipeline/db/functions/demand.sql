@@ -1,0 +1,188 @@
+-- Who wants what, and what of it is due.
+
+CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    new_pairs integer := 0;
+    wanted record;
+    unknown text;
+BEGIN
+    SELECT string_agg(DISTINCT u.data_type, ', ') INTO unknown
+    FROM unnest(data_types) AS u (data_type)
+    WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u.data_type AND r.is_active);
+    IF unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'unknown data type(s): %', unknown
+            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+
+    -- What is new is written in key order, and demand before the subscriptions that refer to it.
+    INSERT INTO pricing.instruments (asset_class, symbol)
+    SELECT DISTINCT r.asset_class, u.symbol
+    FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+    WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol))
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+
+    INSERT INTO pricing.demand (data_type, symbol, due_at)
+    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+
+    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
+    FOR wanted IN
+        WITH seen AS (
+            INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
+            SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
+            FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+            ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
+            RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
+        SELECT seen.data_type, array_agg(seen.symbol ORDER BY seen.symbol) AS symbols
+        FROM seen WHERE seen.is_new GROUP BY 1 ORDER BY 1
+    LOOP
+        PERFORM pricing.enqueue_due_of_type(wanted.data_type, wanted.symbols, cardinality(wanted.symbols));
+        new_pairs := new_pairs + cardinality(wanted.symbols);
+    END LOOP;
+    RETURN new_pairs;
+END $$;
+COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
+    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    removed integer;
+BEGIN
+    DELETE FROM pricing.active_subscriptions a
+    USING unnest(data_types, symbols) AS u (data_type, symbol)
+    WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (u.data_type, u.symbol);
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    RETURN removed;
+END $$;
+COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[]) IS 'Removes subscriptions on leave; returns how many there were.';
+
+
+CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    removed integer;
+BEGIN
+    DELETE FROM pricing.active_subscriptions a USING (
+        SELECT s.user_id, s.data_type, s.symbol FROM pricing.active_subscriptions s
+        WHERE s.last_seen_at < now_ - interval '5 minutes'
+        ORDER BY s.data_type, s.symbol, s.user_id FOR UPDATE SKIP LOCKED) gone
+    WHERE (a.user_id, a.data_type, a.symbol) = (gone.user_id, gone.data_type, gone.symbol);
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign key guards the rest.
+    BEGIN
+        DELETE FROM pricing.demand d USING (
+            SELECT x.data_type, x.symbol FROM pricing.demand x
+            WHERE x.created_at < now_ - interval '1 minute'
+              AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
+                              WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+            ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) idle
+        WHERE (d.data_type, d.symbol) = (idle.data_type, idle.symbol);
+    EXCEPTION WHEN foreign_key_violation THEN
+        NULL; -- someone subscribed meanwhile; the next round cleans the others
+    END;
+    RETURN removed;
+END $$;
+COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, and demand nobody has. Never touches last_seen_at.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+    queued integer := 0;
+BEGIN
+    -- Two checks at once would only do the same work twice.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due', 0)) THEN
+        RETURN 0;
+    END IF;
+    FOR kind IN
+        SELECT r.data_type FROM pricing.data_type_registry r
+        WHERE r.is_active
+          AND EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = r.data_type AND d.due_at <= now_)
+        ORDER BY 1
+    LOOP
+        BEGIN
+            queued := queued + pricing.enqueue_due_of_type(kind.data_type, NULL, at_most);
+        EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
+            RAISE WARNING 'staleness check of % failed: % (%)', kind.data_type, SQLERRM, SQLSTATE;
+        END;
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_due(integer) IS 'The staleness check: queues what is due and stale, moves on what is still fresh. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_due_of_type(wanted_type text, only_symbols text[], at_most integer) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+    stale_symbols text[];
+    viewers integer[];
+BEGIN
+    SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
+    EXECUTE pg_catalog.format($query$
+        WITH due AS MATERIALIZED (
+            SELECT d.symbol, d.due_at FROM pricing.demand d
+            WHERE d.data_type = $1 AND d.due_at <= $2 AND ($3 IS NULL OR d.symbol = ANY ($3))
+            ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+        judged AS MATERIALIZED (
+            SELECT due.symbol, due.due_at, v.%1$I + make_interval(mins => coalesce(v.cache_ttl_minutes, $5)) AS stale_at,
+                   pricing.%2$I(v.%1$I, coalesce(v.cache_ttl_minutes, $5)) AS is_stale,
+                   (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
+                    WHERE a.data_type = $1 AND a.symbol = due.symbol) AS viewers
+            FROM due LEFT JOIN pricing.%3$I v ON v.%4$I = due.symbol),
+        looked AS (
+            UPDATE pricing.demand d
+            SET due_at = CASE WHEN j.viewers = 0 THEN $2 + interval '1 minute'
+                              WHEN j.is_stale THEN 'infinity'
+                              ELSE greatest(j.stale_at, $2 + interval '1 second') END,
+                became_due_at = CASE WHEN j.is_stale AND j.viewers > 0 THEN j.due_at END
+            FROM judged j WHERE d.data_type = $1 AND d.symbol = j.symbol
+            RETURNING j.symbol, j.viewers, j.is_stale)
+        SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_stale AND viewers > 0
+        $query$, kind.timestamp_column, kind.staleness_function, kind.table_name, kind.symbol_column)
+    INTO stale_symbols, viewers
+    USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes;
+    IF stale_symbols IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.enqueue(wanted_type, stale_symbols, viewers);
+    RETURN cardinality(stale_symbols);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_due_of_type(text, text[], integer) IS 'The staleness check of one data type, or of some symbols of it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_scheduled(wanted_type text) RETURNS integer
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.enqueue(wanted_type, array_agg(i.symbol ORDER BY i.symbol), array_agg(-1))
+    FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    WHERE r.data_type = wanted_type AND r.is_active AND i.is_active AND i.update_mode = 'api'
+$$;
+COMMENT ON FUNCTION pricing.enqueue_scheduled(text) IS 'Queues every active instrument of a scheduled type, behind all on-demand work.';
+
+
+CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    repaired integer;
+BEGIN
+    UPDATE pricing.demand d SET due_at = pricing.clock(), became_due_at = NULL FROM (
+        SELECT x.data_type, x.symbol FROM pricing.demand x
+        WHERE x.due_at = 'infinity' AND NOT EXISTS (
+            SELECT FROM pricing.api_call_queue_live q
+            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
+        ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
+    WHERE (d.data_type, d.symbol) = (lost.data_type, lost.symbol);
+    GET DIAGNOSTICS repaired = ROW_COUNT;
+    RETURN repaired;
+END $$;
+COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).';

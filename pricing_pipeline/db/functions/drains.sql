@@ -1,0 +1,68 @@
+-- Drains (workers at the queue) and the periodic duties around them.
+
+CREATE OR REPLACE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz;
+    begun uuid;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.begin_drain', 0));
+    now_ := pricing.clock();
+    -- A drain about to end does not count: its successor starts beside it, and no second is lost.
+    IF EXISTS (SELECT FROM pricing.drains d
+               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '12 seconds') THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until)
+    VALUES (run, worker_name, now_, now_ + make_interval(secs => seconds), now_ + interval '15 seconds')
+    RETURNING drain_id INTO begun;
+    RETURN begun;
+END $$;
+COMMENT ON FUNCTION pricing.begin_drain(text, text, integer) IS 'Starts a drain, or returns NULL when another one is at work.';
+
+
+CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.drains SET lease_until = pricing.clock() + interval '15 seconds' WHERE drain_id = extended
+$$;
+COMMENT ON FUNCTION pricing.extend_drain(uuid) IS 'A drain says that it is alive.';
+
+
+CREATE OR REPLACE FUNCTION pricing.end_drain(ended uuid) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.drains SET finished_at = pricing.clock() WHERE drain_id = ended
+$$;
+COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done.';
+
+
+CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    duty_ record;
+    ran text[] := '{}';
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.run_duties', 0)) THEN
+        RETURN ran;
+    END IF;
+    FOR duty_ IN
+        SELECT v.name FROM (VALUES
+            ('recover_tasks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
+            ('clean_subscriptions', interval '1 minute'), ('repair_demand', interval '1 minute'),
+            ('prune', interval '1 hour')) AS v (name, every)
+        LEFT JOIN pricing.duties d ON d.duty = v.name
+        WHERE d.last_success_at IS NULL OR d.last_success_at <= now_ - v.every
+    LOOP
+        BEGIN
+            SET LOCAL lock_timeout = '1s';
+            EXECUTE pg_catalog.format('SELECT pricing.%I()', duty_.name);
+            INSERT INTO pricing.duties AS d (duty, last_success_at) VALUES (duty_.name, now_)
+            ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET last_success_at = excluded.last_success_at;
+            ran := ran || duty_.name;
+        EXCEPTION WHEN OTHERS THEN -- one failing duty must not stop the others; it stays overdue and visible
+            RAISE WARNING 'duty % failed: % (%)', duty_.name, SQLERRM, SQLSTATE;
+        END;
+    END LOOP;
+    RETURN ran;
+END $$;
+COMMENT ON FUNCTION pricing.run_duties() IS 'Runs the periodic duties that are overdue, one process at a time. Returns their names.';

@@ -1,0 +1,97 @@
+-- Storing what providers answered. Values arrive by COPY in a staging table of the session.
+
+CREATE OR REPLACE FUNCTION pricing.open_staging() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF to_regclass('pg_temp.price_staging') IS NULL THEN
+        CREATE TEMP TABLE price_staging (
+            symbol text NOT NULL, observed_at timestamptz NOT NULL,
+            amount bigint NOT NULL, open_amount bigint, high_amount bigint, low_amount bigint,
+            scale smallint NOT NULL, currency text, volume numeric, source_text text NOT NULL
+        ) ON COMMIT DELETE ROWS;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.open_staging() IS 'Makes this session''s staging table, emptied at each commit.';
+
+
+CREATE OR REPLACE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN a_scale = b_scale THEN a IS NOT DISTINCT FROM b
+                ELSE (a * 10::numeric ^ b_scale::integer) IS NOT DISTINCT FROM (b * 10::numeric ^ a_scale::integer) END
+$$;
+COMMENT ON FUNCTION pricing.same_amount(bigint, smallint, bigint, smallint) IS 'Compares by value: 12.30 is 12.300.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean)
+RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    WITH changed AS MATERIALIZED (
+        SELECT h.data_type, h.symbol, h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale,
+               h.currency, h.volume, h.provider, h.call_id, h.fetched_at
+        FROM pg_temp.price_staging s JOIN pricing.price_history h
+            ON h.data_type = wanted_type AND h.symbol = s.symbol AND h.observed_at = s.observed_at
+        WHERE NOT (pricing.same_amount(h.amount, h.scale, s.amount, s.scale)
+               AND pricing.same_amount(h.open_amount, h.scale, s.open_amount, s.scale)
+               AND pricing.same_amount(h.high_amount, h.scale, s.high_amount, s.scale)
+               AND pricing.same_amount(h.low_amount, h.scale, s.low_amount, s.scale)
+               AND h.volume IS NOT DISTINCT FROM s.volume AND h.currency IS NOT DISTINCT FROM s.currency)),
+    kept AS (
+        INSERT INTO pricing.price_revisions
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, recorded_at, revised_at, revised_by)
+        SELECT c.data_type, c.symbol, c.observed_at, c.amount, c.open_amount, c.high_amount, c.low_amount, c.scale,
+               c.currency, c.volume, c.provider, c.call_id, c.fetched_at, now_, from_call
+        FROM changed c ORDER BY c.symbol, c.observed_at),
+    written AS (
+        INSERT INTO pricing.price_history AS h
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, fetched_at)
+        SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
+               s.currency, s.volume, from_provider, from_call, now_
+        FROM pg_temp.price_staging s
+        WHERE NOT EXISTS (SELECT FROM pricing.price_history x
+                          WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at)
+           OR EXISTS (SELECT FROM changed c WHERE c.symbol = s.symbol AND c.observed_at = s.observed_at)
+        ORDER BY s.symbol, s.observed_at
+        ON CONFLICT (data_type, symbol, observed_at) DO UPDATE
+            SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
+                low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
+                volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
+                fetched_at = excluded.fetched_at
+        RETURNING h.symbol, h.observed_at),
+    newest AS (
+        SELECT DISTINCT ON (s.symbol) s.* FROM pg_temp.price_staging s
+        WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
+    latest AS (
+        -- An older stamp than the stored one is refused; an equal one with the same value confirms it.
+        INSERT INTO pricing.latest_prices AS l
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text)
+        SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text
+        FROM newest n ORDER BY n.symbol
+        ON CONFLICT (data_type, symbol) DO UPDATE
+            SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
+                observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
+                call_id = excluded.call_id, source_text = excluded.source_text
+            WHERE l.observed_at <= excluded.observed_at
+        RETURNING l.symbol),
+    verified AS (
+        UPDATE pricing.instruments i SET verified_at = now_
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.verified_at IS NULL
+          AND i.symbol IN (SELECT s.symbol FROM pg_temp.price_staging s))
+    SELECT s.symbol,
+           (SELECT count(*) FROM written w WHERE w.symbol = s.symbol)
+             - (SELECT count(*) FROM changed c WHERE c.symbol = s.symbol),
+           (SELECT count(*) FROM changed c WHERE c.symbol = s.symbol),
+           CASE WHEN NOT is_latest THEN 'stored'
+                WHEN EXISTS (SELECT FROM latest l WHERE l.symbol = s.symbol) THEN 'stored'
+                ELSE 'stale_source' END
+    FROM pg_temp.price_staging s GROUP BY s.symbol;
+END $$;
+COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean) IS
+    'Moves the staged values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';

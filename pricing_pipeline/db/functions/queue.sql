@@ -1,0 +1,380 @@
+-- The life of a task: enqueue, claim, complete, fail, snooze, promote, recover, prune.
+-- Lock order everywhere: provider_state, demand, live tasks; rows of one table in key order.
+
+CREATE OR REPLACE FUNCTION pricing.enqueue(
+    wanted_type text, symbols text[], priorities integer[],
+    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    added integer;
+    unrouted text[];
+BEGIN
+    WITH wanted AS MATERIALIZED (
+        SELECT u.symbol, max(u.priority) AS priority,
+               coalesce(u.window_start, '-infinity') AS window_start, coalesce(u.window_end, 'infinity') AS window_end
+        FROM unnest(symbols, priorities, window_starts, window_ends) AS u (symbol, priority, window_start, window_end)
+        GROUP BY 1, 3, 4),
+    routed AS MATERIALIZED (
+        SELECT w.*, coalesce(own.provider, broad.provider) AS provider
+        FROM wanted w
+        LEFT JOIN pricing.provider_routing broad
+            ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
+        LEFT JOIN pricing.provider_routing own
+            ON own.data_type = wanted_type AND own.symbol = w.symbol AND own.is_active),
+    added_rows AS (
+        INSERT INTO pricing.api_call_queue_live AS live
+            (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
+        SELECT wanted_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, k.default_ttl_minutes,
+               CASE WHEN r.window_end = 'infinity' THEN k.estimated_data_size_bytes
+                    ELSE 1000 + (r.window_end - r.window_start + 1)::bigint * c.bytes_per_day END,
+               now_, backfill
+        FROM routed r
+        JOIN pricing.data_type_registry k ON k.data_type = wanted_type
+        JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        -- Looking first spares the lock that a conflicting insert takes even when it changes nothing.
+        WHERE NOT EXISTS (
+            SELECT FROM pricing.api_call_queue_live q
+            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, r.symbol, r.window_start, r.window_end)
+              AND q.priority >= r.priority)
+        ORDER BY r.symbol, r.window_start, r.window_end
+        ON CONFLICT ON CONSTRAINT live_task_is_unique
+            DO UPDATE SET priority = excluded.priority WHERE live.priority < excluded.priority
+        RETURNING live.enqueued_at = now_ AS is_new),
+    misrouted AS (
+        SELECT r.symbol FROM routed r
+        JOIN pricing.data_type_registry k ON k.data_type = wanted_type
+        LEFT JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+        LEFT JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
+        WHERE c.provider IS NULL)
+    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(symbol ORDER BY symbol) FROM misrouted)
+    INTO added, unrouted;
+
+    IF unrouted IS NOT NULL THEN
+        INSERT INTO pricing.api_call_queue_dead
+            (data_type, symbol, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
+        SELECT wanted_type, s, 'failed', 0, now_, backfill, now_, 'misconfigured',
+               jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
+                   'no active provider serves ' || wanted_type || ' ' || s || '; add a row to pricing.provider_routing'))
+        FROM unnest(unrouted) AS s;
+        PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
+    END IF;
+    RETURN added;
+END $$;
+COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uuid) IS
+    'Queues symbols of one type, for now or for spans of days. What is live already is left alone but for a higher priority. Returns how many tasks are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.claim_calls(
+    wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL)
+RETURNS TABLE (id bigint, data_type text, symbol text, window_start date, window_end date, priority integer,
+               attempt smallint, claim_token uuid, call_id bigint, fetcher text)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz;
+    state pricing.provider_state;
+    units_left bigint;
+    bytes_used bigint;
+    quota bigint;
+    token uuid := gen_random_uuid();
+    backfill_first boolean;
+    claimed integer;
+BEGIN
+    -- The lock makes looking at the allowance and taking from it one step, for all workers.
+    SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
+    now_ := pricing.clock();
+    SELECT p.quota_bytes INTO quota FROM pricing.data_collectors p WHERE p.provider = wanted_provider AND p.is_active;
+    IF quota IS NULL OR state.blocked_until > now_ THEN
+        RETURN;
+    END IF;
+    units_left := pricing.units_available(wanted_provider, now_);
+    IF units_left < 1 THEN
+        RETURN;
+    END IF;
+    bytes_used := pricing.bytes_used(wanted_provider, now_);
+    backfill_first := state.claims % 10 = 9;
+
+    RETURN QUERY
+    WITH ahead AS MATERIALIZED (
+        -- Every tenth claim begins with a backfill, so that live work never starves it.
+        SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 0 AS lane
+        FROM pricing.api_call_queue_live q
+        WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
+        ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
+    rest AS MATERIALIZED (
+        SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 1 AS lane
+        FROM pricing.api_call_queue_live q
+        WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
+        ORDER BY q.priority DESC, q.cadence_minutes, q.id
+        LIMIT least(max_calls * (SELECT max(greatest(c.batch_size, c.window_batch_size))
+                                 FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider), 5000)
+        FOR UPDATE SKIP LOCKED),
+    candidates AS (
+        SELECT * FROM ahead UNION ALL SELECT * FROM rest),
+    -- Calls for one symbol are made one after the other.
+    alone AS (
+        SELECT c.*, row_number() OVER (PARTITION BY c.symbol ORDER BY c.lane, c.priority DESC, c.cadence_minutes, c.id) AS nth
+        FROM candidates c
+        WHERE NOT EXISTS (SELECT FROM pricing.api_call_queue_live p
+                          WHERE p.symbol = c.symbol AND p.status = 'processing')),
+    placed AS (
+        SELECT a.*, k.fetcher, cap.units_per_call, cap.units_per_symbol,
+               row_number() OVER (ORDER BY a.lane, a.priority DESC, a.cadence_minutes, a.id) AS place,
+               row_number() OVER (PARTITION BY a.data_type, a.window_start, a.window_end
+                                  ORDER BY a.lane, a.priority DESC, a.cadence_minutes, a.id) - 1 AS seat,
+               CASE WHEN a.window_end = 'infinity' THEN cap.batch_size ELSE cap.window_batch_size END AS seats
+        FROM alone a
+        JOIN pricing.data_type_registry k USING (data_type)
+        JOIN pricing.provider_capabilities cap ON cap.provider = wanted_provider AND cap.fetcher = k.fetcher
+        WHERE a.nth = 1),
+    batched AS (
+        SELECT p.*, min(p.place) OVER (PARTITION BY p.data_type, p.window_start, p.window_end, p.seat / p.seats) AS call_place
+        FROM placed p),
+    priced AS (
+        SELECT b.*, dense_rank() OVER (ORDER BY b.call_place) AS call_no,
+               sum(b.units_per_symbol + CASE WHEN b.place = b.call_place THEN b.units_per_call ELSE 0 END)
+                   OVER (ORDER BY b.call_place, b.place) AS units_so_far,
+               sum(b.est_bytes) OVER (ORDER BY b.call_place, b.place) AS bytes_so_far
+        FROM batched b),
+    -- The largest prefix that fits: backfill stops at 75 % of the quota, scheduled at 90 %, the rest at 95 %.
+    admitted AS MATERIALIZED (
+        SELECT p.* FROM priced p
+        WHERE p.call_no <= max_calls AND p.units_so_far <= units_left
+          AND bytes_used + p.bytes_so_far <= quota / 100 * CASE p.priority WHEN -2 THEN 75 WHEN -1 THEN 90 ELSE 95 END),
+    calls AS MATERIALIZED (
+        SELECT a.call_no, nextval('pricing.call_id_seq') AS call_id, a.data_type, a.window_start, a.window_end,
+               array_agg(a.symbol ORDER BY a.place) AS symbols,
+               max(a.units_per_call) + sum(a.units_per_symbol) AS units, sum(a.est_bytes) AS est_bytes
+        FROM admitted a GROUP BY a.call_no, a.data_type, a.window_start, a.window_end),
+    logged AS (
+        INSERT INTO pricing.collector_call_log
+            (call_id, provider, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
+        SELECT c.call_id, wanted_provider, c.data_type, c.symbols, c.window_start, c.window_end, c.units, c.est_bytes,
+               run, worker_name, now_
+        FROM calls c)
+    UPDATE pricing.api_call_queue_live q
+    SET status = 'processing', attempt = q.attempt + 1, claim_token = token, claimed_at = now_,
+        lease_until = now_ + lease, worker = worker_name, call_id = c.call_id
+    FROM admitted a JOIN calls c USING (call_no)
+    WHERE q.id = a.id
+    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token, q.call_id, a.fetcher;
+
+    GET DIAGNOSTICS claimed = ROW_COUNT;
+    IF claimed > 0 THEN
+        UPDATE pricing.provider_state s SET claims = s.claims + 1 WHERE s.provider = wanted_provider;
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text) IS
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls, and logs those calls as open. The transaction must be committed before the calls are made.';
+
+
+CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    done bigint[];
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+
+    WITH gone AS (
+        DELETE FROM pricing.api_call_queue_live q USING (
+            SELECT x.id FROM pricing.api_call_queue_live x
+            WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
+        WHERE q.id = mine.id RETURNING q.*),
+    kept AS (
+        INSERT INTO pricing.api_call_queue_completed
+            (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
+             enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors, finished_at, ring)
+        SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'completed', g.priority,
+               g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
+               g.worker, g.call_id, g.backfill_id, g.errors, now_,
+               (floor(extract(epoch FROM now_) / 604800)::bigint % 8)::smallint
+        FROM gone g),
+    moved AS (
+        UPDATE pricing.demand d
+        SET due_at = greatest(now_ + interval '1 second', coalesce(
+                l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)),
+                now_ + make_interval(mins => r.default_ttl_minutes))),
+            became_due_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
+        FROM gone g JOIN pricing.data_type_registry r USING (data_type)
+        LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
+        WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol) AND g.window_end = 'infinity')
+    SELECT array_agg(g.id) INTO done FROM gone g;
+    RETURN coalesce(done, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
+    'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.demand d
+    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL,
+        held_until = pricing.clock() + least(interval '1 hour' * 2 ^ least(d.failures, 5), interval '24 hours'),
+        due_at = pricing.clock() + least(interval '1 hour' * 2 ^ least(d.failures, 5), interval '24 hours')
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) held
+    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol)
+$$;
+COMMENT ON FUNCTION pricing.hold_off(text, text[], text) IS 'Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fail_tasks(
+    ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL)
+RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
+    snoozed boolean := kind = 'throttled';
+    waiting bigint[];
+    dead bigint[];
+    pair record;
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (ids) AND q.claim_token = token
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+
+    -- Being throttled costs no attempt, until the task is a day old.
+    UPDATE pricing.api_call_queue_live q
+    SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
+        attempt = q.attempt - CASE WHEN snoozed THEN 1 ELSE 0 END,
+        run_after = now_ + CASE WHEN snoozed THEN coalesce(retry_after, interval '5 seconds')
+                                ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
+                           END * (1 + random() * 0.2),
+        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x
+          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token AND NOT is_permanent
+            AND CASE WHEN snoozed THEN x.enqueued_at > now_ - interval '24 hours' ELSE x.attempt < x.max_attempts END
+          ORDER BY x.id FOR UPDATE) again
+    WHERE q.id = again.id;
+    SELECT array_agg(q.id) INTO waiting FROM pricing.api_call_queue_live q WHERE q.id = ANY (ids) AND q.status = 'scheduled';
+
+    SELECT array_agg(x.id) INTO dead FROM pricing.api_call_queue_live x
+    WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token;
+    PERFORM pricing.bury(dead, kind, entry, message);
+    RETURN coalesce(waiting, '{}') || coalesce(dead, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. A lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    pair record;
+BEGIN
+    FOR pair IN
+        WITH gone AS (
+            DELETE FROM pricing.api_call_queue_live q USING (
+                SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = ANY (ids) ORDER BY x.id FOR UPDATE) mine
+            WHERE q.id = mine.id RETURNING q.*),
+        kept AS (
+            INSERT INTO pricing.api_call_queue_dead
+                (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
+                 enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors,
+                 finished_at, failure_kind)
+            SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'failed', g.priority,
+                   g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
+                   g.worker, g.call_id, g.backfill_id, g.errors || (entry || jsonb_build_object('attempt', g.attempt)),
+                   now_, kind
+            FROM gone g)
+        SELECT g.data_type, array_agg(g.symbol) AS symbols FROM gone g WHERE g.window_end = 'infinity'
+        GROUP BY 1 ORDER BY 1
+    LOOP
+        PERFORM pricing.hold_off(pair.data_type, pair.symbols, left(reason, 500));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and holds their pairs off.';
+
+
+CREATE OR REPLACE FUNCTION pricing.release_tasks(ids bigint[], token uuid) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    released integer;
+BEGIN
+    UPDATE pricing.api_call_queue_live q
+    SET status = 'pending', claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x
+          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
+    WHERE q.id = mine.id;
+    GET DIAGNOSTICS released = ROW_COUNT;
+    RETURN released;
+END $$;
+COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid) IS 'Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.';
+
+
+CREATE OR REPLACE FUNCTION pricing.promote_tasks() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    promoted integer;
+BEGIN
+    UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x
+          WHERE x.status = 'scheduled' AND x.run_after <= now_ ORDER BY x.run_after LIMIT 5000 FOR UPDATE SKIP LOCKED) ripe
+    WHERE q.id = ripe.id;
+    GET DIAGNOSTICS promoted = ROW_COUNT;
+    RETURN promoted;
+END $$;
+COMMENT ON FUNCTION pricing.promote_tasks() IS 'Makes pending what has waited long enough.';
+
+
+CREATE OR REPLACE FUNCTION pricing.recover_tasks() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    entry jsonb := jsonb_build_object('at', now_, 'kind', 'worker_lost', 'message', 'the worker stopped answering; its lease ran out');
+    stuck bigint[];
+    recovered integer;
+BEGIN
+    SELECT array_agg(x.id) INTO stuck FROM (
+        SELECT q.id FROM pricing.api_call_queue_live q
+        WHERE q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
+    UPDATE pricing.api_call_queue_live q
+    SET status = 'pending', claim_token = NULL, lease_until = NULL,
+        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+    WHERE q.id = ANY (stuck) AND q.attempt < q.max_attempts;
+    GET DIAGNOSTICS recovered = ROW_COUNT;
+    PERFORM pricing.bury(
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (stuck) AND q.status = 'processing'),
+        'worker_lost', entry, 'the worker was lost at every attempt');
+    RETURN coalesce(cardinality(stuck), 0);
+END $$;
+COMMENT ON FUNCTION pricing.recover_tasks() IS 'Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;
+    pruned integer;
+    total integer;
+BEGIN
+    -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
+    -- a leaf needs no DDL on the parent, and nobody writes to an old one.
+    FOR back IN 2..7 LOOP
+        IF (SELECT count(*) > 0 FROM (SELECT FROM pricing.api_call_queue_completed c
+                                      WHERE c.ring = ((week - back) % 8)::smallint LIMIT 1) some_row) THEN
+            EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', (week - back) % 8);
+        END IF;
+    END LOOP;
+    DELETE FROM pricing.api_call_queue_dead d WHERE d.finished_at < now_ - interval '90 days';
+    GET DIAGNOSTICS total = ROW_COUNT;
+    DELETE FROM pricing.collector_call_log c
+    WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
+                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    total := total + pruned;
+    DELETE FROM pricing.api_data_usage u WHERE u.hour < now_ - interval '400 days';
+    DELETE FROM pricing.drains d WHERE d.lease_until < now_ - interval '7 days';
+    RETURN total;
+END $$;
+COMMENT ON FUNCTION pricing.prune() IS 'Forgets what is past its keeping time: finished tasks, dead tasks, calls, usage, drains. Set lock_timeout before calling it.';

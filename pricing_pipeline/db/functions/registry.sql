@@ -1,0 +1,28 @@
+-- Judging staleness. Every function the registry may name takes (timestamptz, integer minutes).
+
+CREATE OR REPLACE FUNCTION pricing.is_data_stale(stamp timestamptz, ttl_minutes integer) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+BEGIN
+    IF ttl_minutes IS NULL OR ttl_minutes <= 0 THEN
+        RAISE EXCEPTION 'a TTL must be a positive number of minutes, not %', ttl_minutes
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN stamp IS NULL OR stamp <= pricing.clock() - pg_catalog.make_interval(mins => ttl_minutes);
+END $$;
+COMMENT ON FUNCTION pricing.is_data_stale(timestamptz, integer) IS 'Stale when the TTL has passed, or when there is no time at all. Refuses a TTL that is not positive.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_stale(data_type text, stamp timestamptz, ttl_minutes integer) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+DECLARE
+    judge text;
+    verdict boolean;
+BEGIN
+    SELECT r.staleness_function INTO STRICT judge FROM pricing.data_type_registry r WHERE r.data_type = is_stale.data_type;
+    IF judge = 'is_data_stale' THEN
+        RETURN pricing.is_data_stale(stamp, ttl_minutes);
+    END IF;
+    EXECUTE pg_catalog.format('SELECT pricing.%I($1, $2)', judge) INTO STRICT verdict USING stamp, ttl_minutes;
+    RETURN verdict;
+END $$;
+COMMENT ON FUNCTION pricing.is_stale(text, timestamptz, integer) IS 'Asks the staleness function that the registry names for the type.';

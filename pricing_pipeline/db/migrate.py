@@ -1,0 +1,49 @@
+"""Bring a database to the current schema: numbered migrations first, then every function anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, text
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.query_loader import named
+
+_PACKAGE = Path(__file__).parent
+_MIGRATIONS = _PACKAGE.parent.parent / "migrations"
+
+
+def upgrade(owner_url: str) -> None:
+    """Migrate the database at `owner_url` and deploy the functions, in one transaction.
+
+    Safe to repeat, and to run from several processes at once: the second waits for the first
+    and then finds nothing to do. Raises DatabaseError when the server cannot be reached.
+    """
+    engine = make_engine(owner_url)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text(named("migrate.lock")))
+            connection.execute(text(named("migrate.schema")))
+            _run_migrations(connection)
+            # Functions refer to one another, so bodies are checked when all are there, not one by one.
+            connection.execute(text(named("migrate.defer_body_checks")))
+            for path in sorted((_PACKAGE / "functions").glob("*.sql")):
+                run_script(connection, path.read_text())
+    finally:
+        engine.dispose()
+
+
+def run_script(connection: Connection, script: str) -> None:
+    """Run a script of several statements in the connection's transaction, text taken as it is."""
+    driver = connection.connection.driver_connection
+    assert driver is not None  # noqa: S101 - a checked-out connection has one
+    driver.execute(script)
+
+
+def _run_migrations(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,54 @@
+-- name: heartbeat
+-- A user looks at these pairs now.
+SELECT pricing.heartbeat(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+
+-- name: unsubscribe
+-- A user stops looking at these pairs.
+SELECT pricing.unsubscribe(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+
+-- name: enqueue_due
+-- The staleness check over all types.
+SELECT pricing.enqueue_due();
+
+-- name: enqueue_scheduled
+-- Queue every active instrument of a scheduled type.
+SELECT pricing.enqueue_scheduled(:data_type);
+
+-- name: run_duties
+-- Recover, expire, clean, repair, prune: whatever is overdue.
+SELECT pricing.run_duties();
+
+-- name: freshness
+-- For each active type: pairs watched, fresh, late, held off, and the age of the oldest price.
+SELECT r.data_type, r.default_ttl_minutes, coalesce(w.watched, 0) AS watched, coalesce(w.fresh, 0) AS fresh,
+       coalesce(w.due, 0) AS due, coalesce(w.late, 0) AS late, coalesce(w.held, 0) AS held, w.oldest_fetched_at
+FROM pricing.data_type_registry r
+LEFT JOIN LATERAL (
+    SELECT count(*) AS watched,
+           count(*) FILTER (WHERE l.fetched_at > now_.at - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))) AS fresh,
+           count(*) FILTER (WHERE least(d.became_due_at, d.due_at) <= now_.at) AS due,
+           count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
+                            <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)) AS late,
+           count(*) FILTER (WHERE d.held_until > now_.at) AS held,
+           min(l.fetched_at) AS oldest_fetched_at
+    FROM pricing.demand d
+    CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
+    LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+    WHERE d.data_type = r.data_type
+) w ON true
+WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
+ORDER BY r.data_type;
+
+-- name: outlook
+-- What the sensor decides on: is anything watched or queued, and is a drain at work?
+SELECT EXISTS (SELECT FROM pricing.demand) AS watched,
+       EXISTS (SELECT FROM pricing.api_call_queue_live) AS queued,
+       (SELECT array_agg(DISTINCT data_type) FROM pricing.demand) AS watched_types,
+       (SELECT array_agg(DISTINCT data_type) FROM pricing.api_call_queue_live) AS queued_types,
+       d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
+       extract(epoch FROM n.at)::float8 AS now_epoch,
+       (SELECT version FROM pricing.registry_state) AS registry_version
+FROM (SELECT pricing.clock() AS at OFFSET 0) n
+LEFT JOIN LATERAL (
+    SELECT drain_id, ends_at FROM pricing.drains
+    WHERE finished_at IS NULL AND lease_until > n.at ORDER BY ends_at DESC LIMIT 1) d ON true;

@@ -1,0 +1,11 @@
+-- name: begin
+-- Start a drain; NULL when another is at work.
+SELECT pricing.begin_drain(:worker, :run_id, :seconds);
+
+-- name: extend
+-- A drain says that it is alive.
+SELECT pricing.extend_drain(CAST(:drain_id AS uuid));
+
+-- name: end
+-- A drain says that it is done.
+SELECT pricing.end_drain(CAST(:drain_id AS uuid));

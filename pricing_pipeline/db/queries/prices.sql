@@ -1,0 +1,52 @@
+-- name: open_staging
+-- Make this session's staging table.
+SELECT pricing.open_staging();
+
+-- name: stage
+-- Stream checked values into the staging table.
+COPY pg_temp.price_staging
+    (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text) FROM STDIN;
+
+-- name: merge
+-- Move staged values into history and latest prices.
+SELECT symbol, added, revised, outcome FROM pricing.merge_prices(:data_type, :provider, :call_id, :is_latest);
+
+-- name: cover
+-- Remember the days for which the provider has answered.
+SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));
+
+-- name: scales
+-- Least number of decimals to store each symbol with.
+SELECT i.symbol, i.scale FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[]));
+
+-- name: latest
+-- Latest prices of one symbol over all data types, with age in seconds and freshness.
+SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
+       extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
+       NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh
+FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+WHERE l.symbol = :symbol ORDER BY l.data_type;
+
+-- name: history
+-- Stored values of one symbol between two days, both included, oldest first.
+SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, fetched_at
+FROM pricing.price_history
+WHERE data_type = :data_type AND symbol = :symbol
+  AND observed_at >= CAST(:first_day AS timestamp) AT TIME ZONE 'UTC'
+  AND observed_at < (CAST(:last_day AS timestamp) + interval '1 day') AT TIME ZONE 'UTC'
+ORDER BY observed_at;
+
+-- name: is_known
+-- True when a symbol is an instrument of any class.
+SELECT EXISTS (SELECT FROM pricing.instruments WHERE symbol = :symbol);
+
+-- name: sample
+-- A few latest prices of a data type, most recently fetched first.
+SELECT symbol, amount, scale, currency, observed_at, fetched_at, provider FROM pricing.latest_prices
+WHERE data_type = :data_type ORDER BY fetched_at DESC, symbol LIMIT :at_most;
+
+-- name: first_price
+-- When the first price was stored by a call that a run made, and since when the database is up.
+SELECT min(l.finished_at) AS first_at FROM pricing.collector_call_log l
+WHERE l.outcome = 'ok' AND l.run_id IS NOT NULL AND l.window_end = 'infinity' AND l.finished_at >= :since;

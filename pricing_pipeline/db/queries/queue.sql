@@ -1,0 +1,53 @@
+-- name: claim
+-- Take what the provider allows now, as calls; commit before making them.
+SELECT id, data_type, symbol, window_start, window_end, priority, attempt, claim_token, call_id, fetcher
+FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id)
+ORDER BY call_id, priority DESC, id;
+
+-- name: complete
+-- Finish tasks that this claim still holds; returns their ids.
+SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
+
+-- name: fail
+-- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids still held.
+SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message, :is_permanent,
+                          make_interval(secs => CAST(:retry_after AS float8)));
+
+-- name: release
+-- Give tasks back without costing an attempt.
+SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
+
+-- name: held
+-- Lock the tasks that this claim still holds, in key order: the fence before anything is stored.
+SELECT q.id FROM pricing.api_call_queue_live q
+WHERE q.id = ANY (CAST(:ids AS bigint[])) AND q.status = 'processing' AND q.claim_token = CAST(:token AS uuid)
+ORDER BY q.id FOR UPDATE;
+
+-- name: promote
+-- Make pending what has waited long enough.
+SELECT pricing.promote_tasks();
+
+-- name: providers_with_work
+-- Providers that have pending tasks.
+SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p
+WHERE p.is_active AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = p.provider AND q.status = 'pending')
+ORDER BY p.provider;
+
+-- name: is_busy
+-- True while anything is live or anyone watches.
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.demand);
+
+-- name: depth
+-- Live tasks by data type, provider and status, with the oldest's age in seconds.
+SELECT data_type, provider, status, count(*) AS tasks, max(priority) AS top_priority,
+       extract(epoch FROM pricing.clock() - min(enqueued_at))::float8 AS oldest_seconds
+FROM pricing.api_call_queue_live GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+
+-- name: list
+-- Tasks, live ones first in claim order, then the newest dead.
+SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start, nullif(window_end, 'infinity') AS window_end,
+       provider, status, priority, attempt, max_attempts, enqueued_at, run_after, finished_at, failure_kind,
+       errors -> -1 ->> 'message' AS last_error
+FROM pricing.api_call_queue
+WHERE status = ANY (CAST(:statuses AS text[]))
+ORDER BY status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;

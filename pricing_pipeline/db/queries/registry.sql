@@ -1,0 +1,25 @@
+-- name: active
+-- Every active data type.
+SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
+       refresh_schedule, schedule_timezone, history_from
+FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
+
+-- name: version
+-- Changes with every change of the registry.
+SELECT version FROM pricing.registry_state;
+
+-- name: add
+-- One INSERT adds a data type; triggers make its storage and its route.
+INSERT INTO pricing.data_type_registry
+    (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
+     schedule_timezone, history_from)
+VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strategy, :schedule, :timezone,
+        CAST(:history_from AS date));
+
+-- name: is_empty
+-- True for a database that holds no data type yet.
+SELECT NOT EXISTS (SELECT FROM pricing.data_type_registry);
+
+-- name: providers
+-- Active providers with their address.
+SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;

@@ -1,0 +1,28 @@
+"""Loads the named queries of `queries/*.sql`.
+
+A query stands under a line `-- name: <name>` followed by its one-line purpose; it is asked for as
+`<file>.<name>`. All SQL text of the project lives there or in `functions/`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def named(name: str) -> str:
+    """Return the text of a named query; KeyError when there is none."""
+    return _load()[name]
+
+
+@cache
+def _load() -> dict[str, str]:
+    queries = {}
+    for path in sorted((Path(__file__).parent / "queries").glob("*.sql")):
+        _, *parts = _NAME.split(path.read_text())
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            queries[f"{path.stem}.{name}"] = body.strip()
+    return queries
