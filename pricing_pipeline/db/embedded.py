@@ -28,7 +28,7 @@ from sqlalchemy import text
 
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.queries import named
+from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.processes import child_setup, last_lines, open_log, without_libpq_variables
 
@@ -297,9 +297,10 @@ class EmbeddedServer:
                     asked = True
                 if time.monotonic() > deadline:
                     os.close(descriptor)
+                    holder = f"server {orphan}" if orphan else "its server is gone"
                     raise EmbeddedServerError(
-                        f"leftovers of an earlier PostgreSQL ({orphan or 'server gone'}) still use {cluster}: "
-                        "wait until they have ended, or end them, and start again."
+                        f"processes of an earlier PostgreSQL still use {cluster} ({holder}). "
+                        "Wait until they have ended, or end them, and start again."
                     ) from None
                 time.sleep(0.02)
             else:
