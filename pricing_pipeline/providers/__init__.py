@@ -1,0 +1,18 @@
+"""The providers that prices come from. A new one is a file here and a line in PROVIDERS, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pricing_pipeline.providers.base import Provider
+from pricing_pipeline.providers.mfapi import MfApi
+from pricing_pipeline.providers.twelvedata import TwelveData
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {
+        "twelvedata": TwelveData(),
+        "mfapi": MfApi(),
+    }
+)
+"""Provider by its name in `data_collectors`."""

@@ -1,0 +1,246 @@
+"""What a provider is, and what all providers' parsers share: decoding, schemas, HTTP refusals.
+
+A provider builds requests and reads answers, and nothing else: no network (client.py), no database,
+no clock of its own. Exact values and their sanity are in values.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pricing_pipeline.domain import Answer, Fetcher, Response, Window
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PlanRestricted,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    SettingsError,
+    Throttled,
+)
+from pricing_pipeline.providers.values import json_number
+
+MAX_RETRY_AFTER = 3600.0
+"""The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET to a provider: a path below its base URL and its query. It never holds a key."""
+
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+
+
+class Provider(Protocol):
+    """One provider's dialect: how to ask it and how to read what it says. Stateless and thread-safe."""
+
+    @property
+    def name(self) -> str:
+        """The name in `data_collectors`; its key is the setting `PRICING_<NAME>_API_KEY`."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the real service answers."""
+
+    @property
+    def needs_key(self) -> bool:
+        """True if every call must carry an API key."""
+
+    @property
+    def fetchers(self) -> frozenset[Fetcher]:
+        """What can be asked of it."""
+
+    def accepts(self, symbol: str) -> bool:
+        """Whether the provider could know a symbol of this spelling; others are never sent to it."""
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """The most symbols that one call may ask for."""
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """The longest window in days that one call answers completely; None without such a limit."""
+
+    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> Request:
+        """The request for accepted symbols.
+
+        Raises SettingsError for a fetcher that it does not have, InvalidRange for a window upside down
+        or too long, ValueError for too many symbols.
+        """
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The headers that carry the key. A header, never the query: URLs end up in logs."""
+
+    def parse(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        *,
+        now: datetime,
+    ) -> Answer:
+        """Read an answer; `now` (UTC) is the time against which future stamps are judged.
+
+        Raises a ProviderError when the whole call failed. Otherwise every asked symbol is in exactly
+        one of observations, failures and empty; one bad symbol or day never costs another.
+        """
+
+
+class Schema(BaseModel):
+    """Base of all response models: known fields strictly typed, unknown ones allowed.
+
+    Providers add fields without notice, which is no drift; a known field that changes type is.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+SchemaT = TypeVar("SchemaT", bound=Schema)
+
+
+def decode_json(provider: str, response: Response) -> object:
+    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift if it is none."""
+    try:
+        return json.loads(
+            response.body, parse_float=json_number, parse_int=json_number, parse_constant=json_number
+        )
+    except (ValueError, RecursionError):
+        raise SchemaDrift(
+            f"{provider} answered HTTP {response.status} with a body that is not JSON "
+            f"(it begins {said(response.body[:80])!r}). Check its status page and the base URL."
+        ) from None
+
+
+def validate(model: type[SchemaT], data: object, what: str) -> SchemaT:
+    """`data` as `model`. Raises SchemaDrift that names `what` and the first fields that are wrong."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in details[:3])
+        raise SchemaDrift(
+            f"{what} has {len(details)} field(s) unlike its schema ({said(faults)}). "
+            "The provider may have changed its API; nothing was stored."
+        ) from None
+
+
+def refusal(provider: str, response: Response, *, now: datetime, detail: str = "") -> ProviderError | None:
+    """What an HTTP status outside 2xx says about the whole call; None for 2xx.
+
+    `detail` is the provider's own explanation, if its body held one. An HTML page never comes from
+    these APIs but from what stands before them, so it convicts neither the key nor the plan.
+    """
+    status = response.status
+    if 200 <= status < 300:
+        return None
+    words = said(detail) or said(response.body[:200]) or "no explanation"
+    message = f"{provider} answered {status}: {words}."
+    if status == 429:
+        return throttled(message, response, now=now)
+    if status >= 500 or status == 408:
+        return ProviderDown(f"{message} It is asked again later.")
+    if 300 <= status < 400:
+        return ProviderDown(f"{message} Redirects are never followed; check the base URL.")
+    if response.body[:200].lstrip()[:1] == b"<":
+        return ProviderDown(f"{message} This is no answer of its API; check the base URL and proxies.")
+    if status == 401:
+        return KeyRefused(f"{message} Check the API key {key_setting(provider)}.")
+    if status in (402, 403):
+        return PlanRestricted(f"{message} Change the plan, or route the data elsewhere.")
+    if status in (404, 405, 410):
+        return SchemaDrift(f"{message} The endpoint may have moved; check the base URL.")
+    return RequestRefused(f"{message} The request must change; asking again will not help.")
+
+
+def throttled(message: str, response: Response, *, now: datetime) -> Throttled:
+    """A Throttled with the wait that the response's Retry-After asks for.
+
+    A date in it is compared with the response's own Date, so that our clock's error does not count.
+    """
+    sent = _http_date(header(response, "date"))
+    wait = parse_retry_after(header(response, "retry-after"), sent or now)
+    return Throttled(f"{message} It is asked again when its limit allows.", retry_after=wait)
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds to wait by a Retry-After header (RFC 9110, 10.2.3: seconds or an HTTP date).
+
+    Clamped to 0..3600: past dates and negative numbers mean 0. None if absent or neither form.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", text):
+        seconds = float(text[:20])
+    else:
+        until = _http_date(text)
+        if until is None:
+            return None
+        seconds = (until - now).total_seconds()
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+
+
+def _http_date(value: str | None) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(value or "")
+    except (ValueError, OverflowError):
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def header(response: Response, name: str) -> str | None:
+    """A header of the response, whatever the case of its name."""
+    return next((value for key, value in response.headers.items() if key.lower() == name), None)
+
+
+def said(text: str | bytes) -> str:
+    """A provider's words made safe for messages, logs and the database: one line, printable, short."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    printable = "".join(char if char.isprintable() else " " for char in text[:1000])
+    words = " ".join(printable.split())
+    return words if len(words) <= 300 else f"{words[:297]}..."
+
+
+def key_setting(provider: str) -> str:
+    """The name of the setting that holds the provider's API key."""
+    return f"PRICING_{provider.upper()}_API_KEY"
+
+
+def require_fetcher(provider: Provider, fetcher: Fetcher) -> None:
+    """Raise SettingsError if the provider cannot fetch this kind of data (requirement B18)."""
+    if fetcher not in provider.fetchers:
+        able = ", ".join(sorted(provider.fetchers))
+        raise SettingsError(
+            f"provider {provider.name} cannot fetch {fetcher!s}, only {able}. "
+            "Route the data type to a provider that can."
+        )
+
+
+def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answer:
+    """`answer`, proven to account for each asked symbol exactly once and for no other.
+
+    Raises SchemaDrift otherwise: a symbol that is lost without a word would stay claimed for ever.
+    """
+    places: dict[str, int] = dict.fromkeys(symbols, 0)
+    observed = {observation.symbol for observation in answer.observations}
+    failed = [failure.symbol for failure in answer.failures]
+    for symbol in (*observed, *failed, *answer.empty):
+        places[symbol] = places.get(symbol, 0) + 1
+    unasked = (places.keys() | {value.symbol for value in answer.rejected}) - set(symbols)
+    wrong = sorted(unasked | {symbol for symbol, count in places.items() if count != 1})
+    if wrong:
+        raise SchemaDrift(
+            f"the answer of {provider} was read so that {', '.join(wrong[:5])} came out not exactly once. "
+            "This is a fault of its parser; please report it with the recorded answer."
+        )
+    return answer

@@ -1,0 +1,352 @@
+"""One provider's client: sends what the provider builds, inside hard limits, and has it parsed.
+
+Every call to a provider goes through here (requirement B18). A call ends within its deadline, holds a
+bounded amount of memory, follows no redirect, counts its bytes on the wire (B12) whether it succeeds
+or fails, and lets the API key appear in nothing but the request's header. Rate limits, quotas and
+retries are decided elsewhere, before and after.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Self
+
+import httpcore
+import httpx
+from pydantic import SecretStr
+
+from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, SymbolFailure, Window
+from pricing_pipeline.errors import ProviderDown, ProviderError, SchemaDrift, SettingsError
+from pricing_pipeline.providers.base import (
+    Provider,
+    Request,
+    check_answer,
+    key_setting,
+    refusal,
+    require_fetcher,
+    said,
+)
+from pricing_pipeline.providers.transport import (
+    AddressRefused,
+    BoundedTransport,
+    DeadlinePassed,
+    Exchange,
+    Resolver,
+    WireBudgetSpent,
+    is_literal,
+    is_public,
+)
+
+try:
+    _VERSION = version("pricing-pipeline")
+except PackageNotFoundError:  # run from a checkout
+    _VERSION = "0"
+USER_AGENT = f"pricing-pipeline/{_VERSION}"
+
+DEADLINE_SECONDS = 10.0
+MAX_BYTES = 16 * 1024 * 1024
+"""Cap on one answer, on the wire and unpacked: twice the largest that `batch_limit` allows."""
+
+# What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
+_LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A call that brought an answer, and what it cost.
+
+    `http_status` is None and `wire_bytes` 0 when no symbol was worth a call. `headers` holds those
+    about limits, with names in lower case. `content_length_missing`: the size was not announced.
+    """
+
+    answer: Answer
+    http_status: int | None = None
+    wire_bytes: int = 0
+    content_length_missing: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ProviderClient:
+    """Calls one provider through a connection pool; safe to share between threads. Close it after use.
+
+    Raises SettingsError if the base URL cannot work or the provider's key is missing. Proxy and other
+    settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are not honoured: they would move
+    the byte count and the address check to another machine, could replace the key's header, and the
+    sandbox on loopback must never be asked through a proxy.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        base_url: str | None = None,
+        key: SecretStr | None = None,
+        *,
+        deadline: float = DEADLINE_SECONDS,
+        max_bytes: int = MAX_BYTES,
+        resolve: Resolver | None = None,
+    ) -> None:
+        self.provider = provider
+        self._key = _checked_key(provider, key)
+        self.base_url = _checked_base_url(provider, base_url or provider.base_url, self._key)
+        self._deadline = deadline
+        self._max_bytes = max_bytes
+        self._transport = BoundedTransport(resolve=resolve)
+        self._http = httpx.Client(
+            transport=self._transport,
+            headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip"},
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def __repr__(self) -> str:
+        return f"ProviderClient({self.provider.name!r}, {self.base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        self._http.close()
+
+    def fetch(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None = None,
+        *,
+        now: datetime | None = None,
+    ) -> Fetched:
+        """One call for `symbols` (repeats count once; at most the provider's batch limit).
+
+        `now` is the time against which future stamps are judged: pass the database's, so that a wrong
+        clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
+        without being sent. Raises SettingsError or InvalidRange for what cannot be asked, and a
+        ProviderError, with status and wire bytes, when the call as a whole failed.
+        """
+        require_fetcher(self.provider, fetcher)
+        now = now or datetime.now(UTC)
+        asked = list(dict.fromkeys(symbols))
+        sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
+        unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
+        if not sent:
+            return Fetched(Answer(failures=unknown))
+        request = self.provider.build(fetcher, sent, window)
+        response, unannounced = self._send(request)
+        try:
+            answer = self._read(fetcher, sent, window, response, now)
+        except ProviderError as error:
+            error.http_status, error.wire_bytes = response.status, response.wire_bytes
+            error.args = tuple(self._scrub(str(part)) for part in error.args)
+            raise
+        failures = tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures)
+        return Fetched(
+            answer=replace(answer, failures=failures + unknown),
+            http_status=response.status,
+            wire_bytes=response.wire_bytes,
+            content_length_missing=unannounced,
+            headers={
+                name: value for name, value in response.headers.items() if name.startswith(_LIMIT_HEADERS)
+            },
+        )
+
+    def _read(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        now: datetime,
+    ) -> Answer:
+        if 300 <= response.status < 400:
+            redirect = refusal(
+                self.provider.name,
+                response,
+                now=now,
+                detail=f"a redirect to {response.headers.get('location', 'nowhere')}",
+            )
+            assert redirect is not None  # noqa: S101 - for the type checker
+            raise redirect
+        answer = self.provider.parse(fetcher, symbols, window, response, now=now)
+        return check_answer(self.provider.name, symbols, answer)
+
+    def _send(self, request: Request) -> tuple[Response, bool]:
+        """Exchange bytes. Also says whether the server left the answer's size unannounced."""
+        headers = self.provider.authorize(self._key.get_secret_value()) if self._key else {}
+        with self._transport.exchange(seconds=self._deadline, max_bytes=self._max_bytes) as exchange:
+            seen: list[int] = []
+            try:
+                return self._stream(request, headers, exchange, seen)
+            except _FAULTS as fault:
+                error = self._error(fault, exchange, seen[0] if seen else None)
+        # Outside of the except block, so that no traceback leads to the request and its header.
+        raise error
+
+    def _stream(
+        self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
+    ) -> tuple[Response, bool]:
+        url = self.base_url + request.path
+        with self._http.stream("GET", url, params=request.params or None, headers=headers) as answer:
+            seen.append(answer.status_code)
+            unpack = _Unpacker(answer.headers.get("content-encoding", ""), self._max_bytes)
+            for chunk in answer.iter_raw():
+                unpack.feed(chunk)
+            body = unpack.finish()
+            response = Response(
+                status=answer.status_code,
+                headers={name.lower(): value for name, value in answer.headers.items()},
+                body=body,
+                wire_bytes=exchange.received,
+            )
+            return response, "content-length" not in answer.headers
+
+    def _error(self, fault: Exception, exchange: Exchange, status: int | None) -> ProviderError:
+        name, arrived = self.provider.name, f"{exchange.received} bytes had arrived"
+        kind: type[ProviderError] = ProviderDown
+        match fault:
+            case DeadlinePassed() | httpcore.TimeoutException():
+                message = f"{name} gave no complete answer within {self._deadline:g} s ({arrived})"
+            case WireBudgetSpent() | _UnpackedTooLarge():
+                kind = SchemaDrift
+                message = f"{name} sent more than the {self._max_bytes} bytes that one answer may have"
+            case AddressRefused():
+                message = (
+                    f"{name} was not asked: {fault}. If that is meant, write the address itself into "
+                    "its base URL"
+                )
+            case _UnknownEncoding():
+                kind = SchemaDrift
+                message = f"{name} answered in the unasked encoding {said(str(fault))!r}"
+            case _BrokenGzip():
+                message = f"{name} sent a body that does not unpack ({arrived})"
+            case _:
+                message = f"{name} could not be asked or broke off: {said(str(fault))} ({arrived})"
+        message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
+        return kind(message, http_status=status, wire_bytes=exchange.received)
+
+    def _never_known(self, symbol: str) -> SymbolFailure:
+        return SymbolFailure(
+            symbol,
+            FailureKind.UNKNOWN_SYMBOL,
+            f"{self.provider.name} has no symbols spelled like {said(symbol)!r}, so it was not asked. "
+            "Correct the symbol, or route it to another provider.",
+        )
+
+    def _scrub(self, text: str) -> str:
+        """Providers may repeat the key they refuse; nobody else may."""
+        return text.replace(self._key.get_secret_value(), "***") if self._key else text
+
+
+class _UnpackedTooLarge(Exception):
+    """The body unpacks to more than is allowed."""
+
+
+class _UnknownEncoding(Exception):
+    """The body is packed in a way that we did not offer."""
+
+
+class _BrokenGzip(Exception):
+    """The packed body is damaged or incomplete."""
+
+
+_FAULTS = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    DeadlinePassed,
+    WireBudgetSpent,
+    AddressRefused,
+    _UnpackedTooLarge,
+    _UnknownEncoding,
+    _BrokenGzip,
+)
+
+
+class _Unpacker:
+    """Unpacks a body as it arrives and never holds more than `limit` bytes: a gzip bomb ends early."""
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self._limit = limit
+        self._body = bytearray()
+        self._fed = False
+        self._inflate: zlib._Decompress | None = None
+        match encoding.strip().lower():
+            case "" | "identity":
+                pass
+            case "gzip" | "x-gzip":
+                self._inflate = zlib.decompressobj(wbits=31)
+            case other:
+                raise _UnknownEncoding(other)
+
+    def feed(self, chunk: bytes) -> None:
+        self._fed = True
+        if self._inflate is None:
+            self._body += chunk
+        else:
+            try:
+                self._body += self._inflate.decompress(chunk, self._limit + 1 - len(self._body))
+            except zlib.error as error:
+                raise _BrokenGzip(str(error)) from None
+        if len(self._body) > self._limit:
+            raise _UnpackedTooLarge
+
+    def finish(self) -> bytes:
+        # An empty body is valid without a gzip header: errors are often sent that way.
+        if self._inflate is not None and self._fed and not self._inflate.eof:
+            raise _BrokenGzip("incomplete")
+        return bytes(self._body)
+
+
+def _checked_key(provider: Provider, key: SecretStr | None) -> SecretStr | None:
+    if not provider.needs_key:
+        return None
+    secret = key.get_secret_value() if key else ""
+    if not secret:
+        raise SettingsError(
+            f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
+            "Set it, or set PRICING_SANDBOX=true to ask the sandbox instead."
+        )
+    if not (secret.isascii() and secret.isprintable()) or " " in secret:
+        # h11 would refuse the header with a message that shows the key.
+        raise SettingsError(
+            f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
+            "Copy the key again, without quotes or line ends."
+        )
+    return key
+
+
+def _checked_base_url(provider: Provider, base_url: str, key: SecretStr | None) -> str:
+    """The base URL without a trailing slash. Its text is not repeated in errors: it may hold a password."""
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:
+        raise SettingsError(f"the base URL of {provider.name} is no URL. Write https://HOST/PATH.") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise SettingsError(f"the base URL of {provider.name} must begin with https://HOST or http://HOST.")
+    if url.userinfo or url.query or url.fragment:
+        raise SettingsError(
+            f"the base URL of {provider.name} must hold no user, password, query or fragment. "
+            f"The key belongs into {key_setting(provider.name)}."
+        )
+    in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private(url.host))
+    if key is not None and in_clear:
+        raise SettingsError(
+            f"the base URL of {provider.name} would send its key unencrypted to {url.host}. Use https://."
+        )
+    return str(url).rstrip("/")
+
+
+def _is_private(host: str) -> bool:
+    return host == "localhost" or not is_public(host)

@@ -1,0 +1,262 @@
+"""The network below every provider call: one deadline, one byte budget, no private addresses.
+
+httpx has a timeout for each operation but none for the whole exchange, so a server that sends one
+byte a second, in the headers or the body, can hold a worker for ever (FAULTS 11). Here every
+operation on the socket, name resolution too, gets only what is left of the exchange's time, and
+every byte that arrives is counted where it arrives. What the bytes mean is client.py's business.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpcore
+import httpx
+
+Resolver = Callable[[str, int], Sequence[str]]
+"""Host name and port -> IP addresses in the order to try them. Raises OSError."""
+
+MAX_CONNECTIONS = 10
+# Below the idle timeout of common servers (nginx 75 s, Node 5 s after headers): a connection that the
+# server just closed would fail a call that costs credits.
+_KEEPALIVE_SECONDS = 4.0
+
+
+class DeadlinePassed(Exception):
+    """The exchange's time is over."""
+
+
+class WireBudgetSpent(Exception):
+    """More bytes arrived than the exchange may bring."""
+
+
+class AddressRefused(Exception):
+    """The host's name leads to an address that is not on the public internet."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What one call may use, and has used: `deadline` by time.monotonic(), byte counts on the wire."""
+
+    deadline: float
+    max_bytes: int
+    received: int = 0
+
+    def remaining(self) -> float:
+        """Seconds left. Raises DeadlinePassed if none are."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise DeadlinePassed
+        return left
+
+    def count(self, size: int) -> None:
+        """Book bytes that arrived. Raises WireBudgetSpent when they are too many."""
+        self.received += size
+        if self.received > self.max_bytes:
+            raise WireBudgetSpent
+
+
+class _Current(threading.local):
+    """The exchange of the calling thread: httpcore's hooks have no argument to pass it through."""
+
+    exchange: Exchange | None = None
+
+    def require(self) -> Exchange:
+        if self.exchange is None:
+            raise RuntimeError("network use outside of BoundedTransport.exchange(); wrap the call in it")
+        return self.exchange
+
+
+_current = _Current()
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    """A socket that asks the current exchange before each operation. Counts after TLS, before unzipping."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        exchange = _current.require()
+        data = self._inner.read(max_bytes, exchange.remaining())
+        exchange.count(len(data))
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _current.require().remaining())
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _current.require().remaining()
+        return _BoundedStream(self._inner.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _BoundedBackend(httpcore.NetworkBackend):
+    def __init__(self, resolve: Resolver) -> None:
+        self._inner = httpcore.SyncBackend()
+        self._resolve = resolve
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        exchange = _current.require()
+        fault: Exception = httpcore.ConnectError(f"{host} has no address")
+        addresses = self._addresses(host, port, exchange)
+        for tried, address in enumerate(addresses):
+            # An even share each, so that a silent first address leaves time for the next.
+            share = exchange.remaining() / (len(addresses) - tried)
+            try:
+                stream = self._inner.connect_tcp(address, port, share, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                fault = error
+            else:
+                return _BoundedStream(stream)
+        raise fault
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        raise AddressRefused("providers are not asked through unix sockets")
+
+    def _addresses(self, host: str, port: int, exchange: Exchange) -> Sequence[str]:
+        if is_literal(host):
+            # Whoever wrote the address into the base URL means it.
+            return ["127.0.0.1", "::1"] if host == "localhost" else [host.strip("[]")]
+        addresses = _within(exchange, lambda: self._resolve(host, port))
+        for address in addresses:
+            if not is_public(address):
+                raise AddressRefused(f"{host} leads to {address}, which is not on the public internet")
+        return addresses
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """An httpx transport of pooled connections on which every exchange is bounded."""
+
+    def __init__(self, *, resolve: Resolver | None = None, ssl_context: ssl.SSLContext | None = None) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_CONNECTIONS,
+            keepalive_expiry=_KEEPALIVE_SECONDS,
+            network_backend=_BoundedBackend(resolve or system_resolver),
+        )
+
+    @contextmanager
+    def exchange(self, *, seconds: float, max_bytes: int) -> Iterator[Exchange]:
+        """Bound all that this thread sends through the transport inside the `with` block."""
+        before = _current.exchange
+        _current.exchange = Exchange(time.monotonic() + seconds, max_bytes)
+        try:
+            yield _current.exchange
+        finally:
+            _current.exchange = before
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send; raises httpcore's exceptions and those of this module."""
+        waiting = {"timeout": {"pool": _current.require().remaining()}}
+        answer = self._pool.handle_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=request.url.raw_scheme,
+                    host=request.url.raw_host,
+                    port=request.url.port,
+                    target=request.url.raw_path,
+                ),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=waiting,
+            )
+        )
+        return httpx.Response(
+            status_code=answer.status, headers=answer.headers, stream=_Body(answer), extensions={}
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
+
+
+def is_literal(host: str) -> bool:
+    """True for an IP address or `localhost`: hosts that need no name resolution."""
+    if host == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def is_public(address: str) -> bool:
+    """True for an address of the public internet: not private, loopback, link-local or multicast."""
+    ip = ipaddress.ip_address(address.split("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return ip.is_global and not ip.is_multicast
+
+
+def system_resolver(host: str, port: int) -> Sequence[str]:
+    """The addresses that the operating system knows for a host name."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Run a name resolution that cannot be interrupted (getaddrinfo may take 30 s) inside the deadline.
+
+    A late one is left to end by itself in its daemon thread.
+    """
+    outcome: list[Sequence[str] | OSError] = []
+
+    def work() -> None:
+        try:
+            outcome.append(resolve())
+        except (OSError, UnicodeError) as error:  # an over-long label is a UnicodeError
+            outcome.append(OSError(str(error)))
+
+    thread = threading.Thread(target=work, name="resolve", daemon=True)
+    thread.start()
+    thread.join(exchange.remaining())
+    if not outcome:
+        raise DeadlinePassed
+    if isinstance(outcome[0], OSError):
+        raise httpcore.ConnectError(str(outcome[0]))
+    return outcome[0]

@@ -1,0 +1,415 @@
+"""Twelve Data: quotes and daily bars of equities, funds, currencies and more, in batches.
+
+Only its URLs and its answers are known here. Numbers come as strings; errors came with HTTP 200 and a
+code in the body until about 2025, and come with their true status since: both are read alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pricing_pipeline.domain import (
+    Answer,
+    FailureKind,
+    Fetcher,
+    Observation,
+    RejectedValue,
+    Response,
+    SymbolFailure,
+    Window,
+)
+from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Request,
+    Schema,
+    decode_json,
+    refusal,
+    require_fetcher,
+    said,
+    validate,
+)
+from pricing_pipeline.providers.values import (
+    Implausible,
+    Number,
+    check_bar,
+    check_day,
+    instant_of,
+    major_unit,
+    merge,
+    midnight,
+    price_of,
+    rescale,
+    settle_days,
+    spelling,
+    volume_of,
+)
+
+MAX_SYMBOLS = 120
+MAX_BARS = 5000
+"""Bars of one symbol in one answer. More are cut off without a word, so windows never hold more days."""
+LATEST_BARS = 5
+"""Bars asked for without a window: the forming day and enough before it to see a correction."""
+# About 135 bytes a bar: 7 MB at most, well inside the client's cap and deadline.
+_MAX_BARS_PER_CALL = 50_000
+
+_SYMBOL = re.compile(r"[!-+\--~]{1,64}")  # printable ASCII without space and comma, which parts a batch
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+class _YearRange(Schema):
+    low: Number | None = None
+    high: Number | None = None
+    low_change: Number | None = None
+    high_change: Number | None = None
+    low_change_percent: Number | None = None
+    high_change_percent: Number | None = None
+    range: str | None = None
+
+
+class _Quote(Schema):
+    symbol: str
+    close: Number
+    datetime: str
+    timestamp: int | None = None
+    last_quote_at: int | None = None
+    name: str | None = None
+    exchange: str | None = None
+    mic_code: str | None = None
+    currency: str | None = None
+    open: Number | None = None
+    high: Number | None = None
+    low: Number | None = None
+    volume: Number | None = None
+    previous_close: Number | None = None
+    change: Number | None = None
+    percent_change: Number | None = None
+    average_volume: Number | None = None
+    is_market_open: bool | None = None
+    fifty_two_week: _YearRange | None = None
+
+
+class _SeriesMeta(Schema):
+    symbol: str
+    interval: Literal["1day"]
+    currency: str | None = None
+    currency_base: str | None = None
+    currency_quote: str | None = None
+    exchange: str | None = None
+    mic_code: str | None = None
+    exchange_timezone: str | None = None
+    type: str | None = None
+
+
+class _Bar(Schema):
+    datetime: Annotated[str, Field(pattern=_DAY)]
+    open: Number | None
+    high: Number | None
+    low: Number | None
+    close: Number | None
+    volume: Number | None = None
+
+
+class _Series(Schema):
+    meta: _SeriesMeta
+    values: list[_Bar]
+    status: Literal["ok"] = "ok"
+
+
+class _Error(Schema):
+    """The error object: the whole body, or one member of a batch."""
+
+    status: Literal["error"]
+    code: int
+    message: str
+
+
+class TwelveData:
+    """Provider `twelvedata`. Symbols: `AAPL`, `ALD:TASE` (with exchange), `EUR/USD` (pairs)."""
+
+    name = "twelvedata"
+    base_url = "https://api.twelvedata.com"
+    needs_key = True
+    fetchers = frozenset({Fetcher.QUOTE, Fetcher.DAILY_BARS})
+
+    def accepts(self, symbol: str) -> bool:
+        """Printable ASCII of at most 64 characters, without a comma: it separates a batch's symbols."""
+        return _SYMBOL.fullmatch(symbol) is not None
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """120; fewer for long windows, so that no answer has more than 50,000 bars."""
+        if fetcher is Fetcher.QUOTE or window is None:
+            return MAX_SYMBOLS
+        return max(1, min(MAX_SYMBOLS, _MAX_BARS_PER_CALL // max(1, _days(window))))
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """5000 days of bars: calendar days, since some markets trade on all."""
+        return MAX_BARS if fetcher is Fetcher.DAILY_BARS else None
+
+    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> Request:
+        """Quotes, or daily bars as traded (`adjust=none`): of a window, or the latest few."""
+        require_fetcher(self, fetcher)
+        limit = self.batch_limit(fetcher, window)
+        if not 0 < len(symbols) <= limit:
+            raise ValueError(f"twelvedata takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        joined = ("symbol", ",".join(symbols))
+        if fetcher is Fetcher.QUOTE:
+            return Request("/quote", (joined,))
+        fixed = (joined, ("interval", "1day"), ("order", "ASC"), ("timezone", "UTC"), ("adjust", "none"))
+        if window is None:
+            return Request("/time_series", (*fixed, ("outputsize", str(LATEST_BARS))))
+        if window.start > window.end:
+            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+        if _days(window) > MAX_BARS:
+            raise InvalidRange(
+                f"{window.start}..{window.end} has more than the {MAX_BARS} days that one call to "
+                "twelvedata answers completely. Ask for it in parts."
+            )
+        span = (("start_date", window.start.isoformat()), ("end_date", window.end.isoformat()))
+        return Request("/time_series", (*fixed, ("outputsize", str(MAX_BARS)), *span))
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The documented header form of the key."""
+        return {"Authorization": f"apikey {key}"}
+
+    def parse(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        *,
+        now: datetime,
+    ) -> Answer:
+        """See Provider.parse. One symbol is answered bare, several as members of an object."""
+        require_fetcher(self, fetcher)
+        body = self._body(response, now)
+        if isinstance(body, dict) and body.get("status") == "error":
+            return self._refused(symbols, validate(_Error, body, "twelvedata's error"), response, now)
+        failed = refusal(self.name, response, now=now)
+        if failed is not None:
+            raise failed
+        if len(symbols) == 1:
+            return _member(fetcher, symbols[0], body, window, now)
+        if not isinstance(body, dict) or not any(symbol in body for symbol in symbols):
+            raise SchemaDrift(
+                "twelvedata answered a batch without a member for any of its symbols. "
+                "The provider may have changed its API; nothing was stored."
+            )
+        return self._batch(fetcher, symbols, body, window, response, now)
+
+    def _body(self, response: Response, now: datetime) -> object:
+        try:
+            return decode_json(self.name, response)
+        except SchemaDrift:
+            failed = refusal(self.name, response, now=now)
+            if failed is not None:
+                raise failed from None
+            raise
+
+    def _batch(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        body: Mapping[str, object],
+        window: Window | None,
+        response: Response,
+        now: datetime,
+    ) -> Answer:
+        answers: list[Answer] = []
+        whole_call: list[ProviderError] = []
+        for symbol in symbols:
+            member = body.get(symbol)
+            try:
+                if isinstance(member, dict) and member.get("status") == "error":
+                    error = validate(_Error, member, f"twelvedata's error for {symbol}")
+                    kind = _kind(error.code, error.message)
+                    if kind in _WHOLE_CALL:
+                        whole_call.append(self._whole(error, response, now))
+                    answers.append(_failed(symbol, kind, error.message))
+                else:
+                    answers.append(_member(fetcher, symbol, member, window, now))
+            except SchemaDrift as drift:
+                answers.append(
+                    Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
+                )
+        if len(whole_call) == len(symbols):
+            raise whole_call[0]
+        return merge(answers)
+
+    def _refused(self, symbols: Sequence[str], error: _Error, response: Response, now: datetime) -> Answer:
+        """An error object as the whole body, with the true HTTP status or, as in older days, with 200."""
+        code = response.status if response.status >= 400 else error.code
+        kind = _kind(code, error.message)
+        if kind is None:
+            return Answer(empty=frozenset(symbols))
+        about_symbol = kind is FailureKind.UNKNOWN_SYMBOL or (
+            kind is FailureKind.PLAN_RESTRICTED and re.search("symbol|instrument", error.message.lower())
+        )
+        if about_symbol and len(symbols) == 1:
+            return _failed(symbols[0], kind, error.message)
+        if about_symbol:
+            # Which of them it means is not said; to condemn all for one would be final (requirement B8).
+            raise SchemaDrift(
+                f"twelvedata refused a batch of {len(symbols)} as a whole ({said(error.message)}), where "
+                "it promises an answer for each. Nothing was stored; ask for its symbols one by one."
+            )
+        raise self._whole(error, response, now)
+
+    def _whole(self, error: _Error, response: Response, now: datetime) -> ProviderError:
+        status = response.status if response.status >= 400 else error.code
+        if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
+            status = 403  # plan gates came with other codes too
+        as_if = Response(status, response.headers, response.body, response.wire_bytes)
+        failed = refusal(self.name, as_if, now=now, detail=error.message)
+        return failed or SchemaDrift(f"twelvedata sent an error with code {status}: {said(error.message)}.")
+
+
+_WHOLE_CALL = frozenset({FailureKind.KEY_REFUSED, FailureKind.THROTTLED, FailureKind.PROVIDER_DOWN})
+
+
+def _kind(code: int, message: str) -> FailureKind | None:
+    """What an error says; None means that there is validly nothing in the window.
+
+    The words decide before the code: plan gates came as 400, 403 and 404, unknown symbols as 400 and
+    404, and an empty window as 400.
+    """
+    words = message.lower()
+    if code == 401:
+        return FailureKind.KEY_REFUSED
+    if code == 429:
+        return FailureKind.THROTTLED
+    if code >= 500 or code == 408:
+        return FailureKind.PROVIDER_DOWN
+    if "no data is available" in words:
+        return None
+    if code in (402, 403) or "your plan" in words or "available starting with" in words:
+        return FailureKind.PLAN_RESTRICTED
+    if code == 404 or "**symbol** not found" in words or "**symbol** or **figi** parameter" in words:
+        return FailureKind.UNKNOWN_SYMBOL
+    return FailureKind.REQUEST_REFUSED
+
+
+def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
+    if kind is None:
+        return Answer(empty=frozenset({symbol}))
+    advice = _ADVICE.get(kind, "It is asked again later.")
+    text = f"twelvedata has no value for {symbol}: {said(message)} {advice}"
+    return Answer(failures=(SymbolFailure(symbol, kind, text),))
+
+
+_ADVICE = {
+    FailureKind.UNKNOWN_SYMBOL: "Correct the symbol, or route it to another provider.",
+    FailureKind.PLAN_RESTRICTED: "Change the plan, or route the symbol to another provider.",
+    FailureKind.REQUEST_REFUSED: "The request must change; asking again will not help.",
+}
+
+
+def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, now: datetime) -> Answer:
+    """One symbol's data. Raises SchemaDrift."""
+    if data is None:
+        raise SchemaDrift(f"twelvedata's batch answer has no member for {symbol}; nothing was stored.")
+    what = f"twelvedata's {fetcher!s} of {symbol}"
+    try:
+        if fetcher is Fetcher.QUOTE:
+            quote = validate(_Quote, data, what)
+            return Answer(observations=(_quote(symbol, quote, now),))
+        series = validate(_Series, data, what)
+        _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
+        currency, power = _currency(symbol, series.meta.currency)
+    except Implausible as fault:
+        message = (
+            f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
+        )
+        return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
+    return settle_days(symbol, [_bar(symbol, bar, currency, power, window, now) for bar in series.values])
+
+
+def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
+    _check_same(symbol, quote.symbol, quote.exchange, quote.mic_code)
+    currency, power = _currency(symbol, quote.currency)
+    close = price_of(quote.close, "close")
+    check_bar(
+        close,
+        *(
+            None if raw is None else price_of(raw, what)
+            for what, raw in (("open", quote.open), ("high", quote.high), ("low", quote.low))
+        ),
+    )
+    # The day's open, high, low and volume belong to the day, not to this one price: they would change
+    # under an unchanged price and stamp.
+    return rescale(
+        Observation(symbol, _quoted_at(symbol, quote, now), close, spelling(quote.close), currency), power
+    )
+
+
+def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
+    """The quote's own time. `timestamp` is that of the day's bar, `last_quote_at` of its last minute."""
+    stamp = quote.last_quote_at if quote.last_quote_at is not None else quote.timestamp
+    if stamp is not None:
+        return instant_of(stamp, now)
+    # Answers of before 2023 have neither; a bare day is still a time that can only be too early.
+    if not re.fullmatch(_DAY, quote.datetime):
+        raise SchemaDrift(
+            f"twelvedata's quote of {symbol} has no time stamp, and its datetime {said(quote.datetime)!r} "
+            "names no time zone; nothing was stored."
+        )
+    day = _calendar_day(quote.datetime)
+    check_day(day, None, now)
+    return midnight(day)
+
+
+def _bar(
+    symbol: str, bar: _Bar, currency: str, power: int, window: Window | None, now: datetime
+) -> Observation | RejectedValue:
+    text, at = spelling(bar.close), None
+    try:
+        day = _calendar_day(bar.datetime)
+        at = midnight(day)
+        check_day(day, window, now)
+        observation = Observation(
+            symbol=symbol,
+            observed_at=at,
+            close=price_of(bar.close, "close"),
+            text=text,
+            currency=currency,
+            open=price_of(bar.open, "open"),
+            high=price_of(bar.high, "high"),
+            low=price_of(bar.low, "low"),
+            volume=volume_of(bar.volume),
+        )
+        check_bar(observation.close, observation.open, observation.high, observation.low)
+        return rescale(observation, power)
+    except Implausible as fault:
+        return RejectedValue(symbol, at, str(fault), text)
+
+
+def _calendar_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Implausible(f"{text} is no day of the calendar") from None
+
+
+def _check_same(asked: str, symbol: str, exchange: str | None, mic_code: str | None) -> None:
+    """Raise Implausible if the answer is about something else than what was asked for."""
+    ticker, _, market = asked.partition(":")
+    if symbol not in (asked, ticker) or (market and market not in (exchange, mic_code)):
+        raise Implausible(f"it is about {symbol} on {exchange or 'an unnamed exchange'}, not {asked}")
+
+
+def _currency(asked: str, stated: str | None) -> tuple[str, int]:
+    """The currency of the price: a pair's name ends with it, everything else must state it."""
+    pair, slash, quoted_in = asked.partition(":")[0].partition("/")
+    currency = quoted_in if pair and slash else stated
+    if not currency:
+        raise SchemaDrift(f"twelvedata's answer for {asked} names no currency; nothing was stored.")
+    return major_unit(currency)
+
+
+def _days(window: Window) -> int:
+    return (window.end - window.start).days + 1

@@ -1,0 +1,217 @@
+"""Values as providers spell them: numbers, currencies, days, and whether they can be true.
+
+Here lies what every provider's parser needs to turn a spelling into an exact value and to tell a bad
+one from a good one (requirement B18). Nothing here knows a provider, a URL or a response's shape.
+No value passes through a binary float (requirement A9).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+
+from pricing_pipeline.domain import Answer, FailureKind, Observation, RejectedValue, SymbolFailure, Window
+
+Number = str | int | Decimal
+"""How a number may stand in a decoded answer: providers send strings, JSON numbers, or both."""
+
+MAX_DIGITS = 18
+"""Digits an amount may have: what a signed 64-bit integer surely holds."""
+MAX_SCALE = 18
+"""Decimal places an amount may have."""
+CLOCK_TOLERANCE = timedelta(minutes=5)
+"""How far a source's clock may run ahead of ours."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?")
+# Longer spellings are refused before any arithmetic: Decimal keeps every digit, and a provider
+# could make us hold and print a billion of them.
+_MAX_SPELLING = 64
+_ISO_4217 = re.compile(r"[A-Z]{3}")
+# Exchanges that quote in hundredths name them with these, none of which is ISO 4217.
+_HUNDREDTHS = {"GBp": "GBP", "GBX": "GBP", "ZAc": "ZAR", "ZAC": "ZAR", "ILA": "ILS"}
+
+
+class Implausible(ValueError):
+    """A value that is well formed as text but cannot be a true price, volume or time."""
+
+
+def json_number(literal: str) -> int | Decimal:
+    """Decode a JSON number exactly: the hook for `json.loads`. What cannot be a value becomes NaN."""
+    if len(literal) > _MAX_SPELLING:
+        return Decimal("NaN")
+    if len(literal) <= MAX_DIGITS and literal.lstrip("-").isdigit():
+        return int(literal)
+    try:
+        return Decimal(literal)
+    except InvalidOperation:
+        return Decimal("NaN")
+
+
+def spelling(raw: Number | None) -> str:
+    """The source's own spelling of a decoded number, at most 64 characters."""
+    if raw is None:
+        return "null"
+    if isinstance(raw, Decimal) and raw.is_finite():
+        exponent = raw.as_tuple().exponent
+        # str() would turn the literal 0.0000001 into 1E-7; format() would write 1e999999 out.
+        if isinstance(exponent, int) and -_MAX_SPELLING < exponent <= 0:
+            return format(raw, "f")[:_MAX_SPELLING]
+    return str(raw)[:_MAX_SPELLING]
+
+
+def decimal_of(raw: Number | None, what: str) -> Decimal:
+    """The exact value of `raw`. Raises Implausible unless it is finite and fits 18 digits."""
+    text = spelling(raw)
+    if isinstance(raw, bool | float) or len(text) >= _MAX_SPELLING or not _NUMBER.fullmatch(text):
+        raise Implausible(f"{what} {text!r} is not a finite decimal number")
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # pragma: no cover - the pattern admits finite numbers only
+        raise Implausible(f"{what} {text!r} is not a finite decimal number")
+    if len(digits) + max(exponent, 0) > MAX_DIGITS or -exponent > MAX_SCALE:
+        raise Implausible(f"{what} {text!r} has more than {MAX_DIGITS} digits")
+    return value
+
+
+def price_of(raw: Number | None, what: str = "price") -> Decimal:
+    """The exact price, in the unit it is quoted in. Raises Implausible unless finite and above zero."""
+    value = decimal_of(raw, what)
+    if value <= 0:
+        raise Implausible(f"{what} {spelling(raw)!r} is not above zero")
+    return value
+
+
+def volume_of(raw: Number | None) -> Decimal | None:
+    """The traded volume, or None where the source has none (currencies, funds)."""
+    if raw is None:
+        return None
+    value = decimal_of(raw, "volume")
+    if value < 0:
+        raise Implausible(f"volume {spelling(raw)!r} is negative")
+    return value
+
+
+def check_bar(
+    close: Decimal,
+    open_: Decimal | None = None,
+    high: Decimal | None = None,
+    low: Decimal | None = None,
+) -> None:
+    """Raise Implausible unless high is the greatest and low the least of those that are given."""
+    given = [price for price in (open_, high, low, close) if price is not None]
+    if high is not None and high < max(given):
+        raise Implausible(f"high {high} is below another price of its bar ({max(given)})")
+    if low is not None and low > min(given):
+        raise Implausible(f"low {low} is above another price of its bar ({min(given)})")
+
+
+def major_unit(currency: str) -> tuple[str, int]:
+    """The ISO 4217 code for `currency`, and the power of ten that turns its quotes into that unit.
+
+    Pence sterling (`GBp`) give `("GBP", -2)`. Raises Implausible for what is no currency code.
+    """
+    if currency in _HUNDREDTHS:
+        return _HUNDREDTHS[currency], -2
+    if not _ISO_4217.fullmatch(currency):
+        raise Implausible(f"currency {currency[:20]!r} is not an ISO 4217 code")
+    return currency, 0
+
+
+def rescale(observation: Observation, power: int) -> Observation:
+    """The same prices times ten to `power` (never above 0), exactly; volume and spelling stay."""
+    if power == 0:
+        return observation
+
+    def shift(price: Decimal | None) -> Decimal | None:
+        if price is None:
+            return None
+        sign, digits, exponent = price.as_tuple()
+        if -int(exponent) - power > MAX_SCALE:
+            raise Implausible(f"price {price} has more than {MAX_SCALE} decimal places in its major unit")
+        return Decimal((sign, digits, int(exponent) + power))
+
+    close = shift(observation.close)
+    assert close is not None  # noqa: S101 - for the type checker
+    return replace(
+        observation,
+        close=close,
+        open=shift(observation.open),
+        high=shift(observation.high),
+        low=shift(observation.low),
+    )
+
+
+def midnight(day: date) -> datetime:
+    """Midnight UTC of a trading day: the stamp of every daily value."""
+    return datetime.combine(day, time(), tzinfo=UTC)
+
+
+def instant_of(epoch_seconds: int, now: datetime) -> datetime:
+    """The UTC time of an epoch stamp. Raises Implausible if not after 1970, or over 5 min ahead of `now`."""
+    try:
+        at = _EPOCH + timedelta(seconds=epoch_seconds)
+    except OverflowError:
+        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
+    if at <= _EPOCH:
+        raise Implausible(f"time stamp {epoch_seconds} says that there is no time")
+    if at > now + CLOCK_TOLERANCE:
+        raise Implausible(f"time stamp {at.isoformat()} lies in the future")
+    return at
+
+
+def check_day(day: date, window: Window | None, now: datetime) -> None:
+    """Raise Implausible for a day after tomorrow (UTC), or outside the window that was asked for."""
+    if day > now.astimezone(UTC).date() + timedelta(days=1):
+        raise Implausible(f"day {day} lies in the future")
+    if window is not None and not window.start <= day <= window.end:
+        raise Implausible(f"day {day} lies outside the asked {window.start}..{window.end}")
+
+
+def settle_days(symbol: str, rows: Iterable[Observation | RejectedValue]) -> Answer:
+    """One symbol's daily rows as an Answer, oldest first.
+
+    Of equal rows for one day the first stays; rows that contradict each other are all rejected, since
+    nothing tells which is true. Without rows the symbol is `empty`; without a good one it has failed.
+    """
+    by_day: defaultdict[datetime, list[Observation]] = defaultdict(list)
+    rejected: list[RejectedValue] = []
+    for row in rows:
+        if isinstance(row, RejectedValue):
+            rejected.append(row)
+        else:
+            by_day[row.observed_at].append(row)
+    kept: list[Observation] = []
+    for at in sorted(by_day):
+        first, *others = by_day[at]
+        if all(other == first for other in others):
+            kept.append(first)
+            surplus, reason = others, f"day {at.date()} appears more than once"
+        else:
+            surplus, reason = [first, *others], f"day {at.date()} appears with different values"
+        rejected.extend(RejectedValue(symbol, at, reason, row.text) for row in surplus)
+    if kept:
+        return Answer(observations=tuple(kept), rejected=tuple(rejected))
+    if not rejected:
+        return Answer(empty=frozenset({symbol}))
+    message = (
+        f"none of the {len(rejected)} values for {symbol} can be true; the first: {rejected[0].reason}. "
+        "Nothing was stored; compare with another source."
+    )
+    return Answer(
+        failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),), rejected=tuple(rejected)
+    )
+
+
+def merge(answers: Sequence[Answer]) -> Answer:
+    """The answers of several symbols as one."""
+    return Answer(
+        observations=tuple(item for answer in answers for item in answer.observations),
+        failures=tuple(item for answer in answers for item in answer.failures),
+        empty=frozenset().union(*(answer.empty for answer in answers)),
+        rejected=tuple(item for answer in answers for item in answer.rejected),
+    )
