@@ -18,8 +18,10 @@ help: ## List these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 install: $(VENV)/.project ## Make the virtual environment and install the pinned dependencies
+	@:
 
 install-test: install $(VENV)/.test
+	@:
 
 run: install ## Start everything and print the URLs (ARGS=--no-demo starts without a demo viewer)
 	@if [ -f .env ]; then set -a; . ./.env; set +a; fi; exec $(BIN)/pricing-pipeline up $(ARGS)
@@ -58,10 +60,12 @@ ifneq ($(shell $(BIN)/python -c "print(open('$(VENV)/.runtime').read())" 2>/dev/
 endif
 
 # Made anew for a new lock file: what the old one had and the new one lacks must not linger.
+# --no-deps: the lock is complete (a test walks it), and pip 23.2 of Python 3.11 fails to match gql[requests] with
+# the locked gql when it resolves on its own.
 $(VENV)/.runtime: requirements.lock
 	@for python in $(PYTHON); do \
 		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 150 MB; one to three minutes) ..."; \
+			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 120 MB; one to three minutes) ..."; \
 			exec "$$python" -m venv --clear $(VENV); \
 		fi; \
 	done; \
@@ -81,7 +85,7 @@ $(VENV)/.runtime: requirements.lock
 	done; \
 	echo "No Python found (tried: $(PYTHON)). Install Python 3.11 or newer, then run make again." >&2; \
 	exit 1
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@printf %s "$$(pwd -P)" >$@
 
 $(VENV)/.project: $(VENV)/.runtime pyproject.toml
@@ -89,6 +93,6 @@ $(VENV)/.project: $(VENV)/.runtime pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.lock
-	@echo "Installing the pinned test tools (about 80 MB) ..."
-	@$(PIP) install --require-hashes -r requirements-test.lock
+	@echo "Installing the pinned test tools (about 85 MB) ..."
+	@$(PIP) install --no-deps --require-hashes -r requirements-test.lock
 	@touch $@

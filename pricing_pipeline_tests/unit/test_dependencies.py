@@ -7,7 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,28 @@ def test_each_locked_package_has_hashes_and_no_source_of_its_own(name: str) -> N
     bare = [entry for entry in re.split(r"\n(?=[A-Za-z])", text)[1:] if "--hash=sha256:" not in entry]
     assert bare == []
     assert not re.search(r"://| @ |^-", text, re.MULTILINE)
+
+
+def test_the_lock_files_are_complete() -> None:
+    """`make install` does not resolve, so what a locked package needs must be locked too."""
+    runtime = locked(LOCKS[0])
+    for start, lock in [([*RUNTIME, *GROUPS["build"]], runtime), (DIRECT, runtime | locked(LOCKS[1]))]:
+        todo, seen = list(start), set()
+        while todo:
+            needed = todo.pop()
+            name = canonicalize_name(needed.name)
+            assert name in lock, f"{needed} is not locked"
+            assert needed.specifier.contains(lock[name], prereleases=True), (
+                f"{needed}, but {lock[name]} is locked"
+            )
+            if (name, frozenset(needed.extras)) in seen:
+                continue
+            seen.add((name, frozenset(needed.extras)))
+            for line in requires(name) or []:
+                further = Requirement(line)
+                wanted = ["", *needed.extras]
+                if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in wanted):
+                    todo.append(further)
 
 
 def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> None:
