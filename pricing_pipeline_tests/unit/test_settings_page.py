@@ -10,7 +10,8 @@ import pytest
 
 from pricing_pipeline.settings import Settings, load_settings
 
-PAGE = Path(__file__).parents[2] / ".env.example"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / ".env.example"
 _LINE = re.compile(r"^#?(PRICING_[A-Z0-9_]+)=(.*)$", re.MULTILINE)
 
 
@@ -39,3 +40,16 @@ def test_c3_each_setting_is_explained_right_above_its_line() -> None:
     lines = PAGE.read_text().splitlines()
     bare = [line for above, line in itertools.pairwise(lines) if _LINE.match(line) and above[:2] != "# "]
     assert bare == []
+
+
+@pytest.mark.parametrize("where", ["pricing_pipeline", "docs", "README.md", "Makefile"])
+def test_c3_every_setting_that_is_spoken_of_exists(where: str) -> None:
+    place = ROOT / where
+    files = [f for f in place.rglob("*") if f.suffix in {".py", ".md", ".sql"}] if place.is_dir() else [place]
+    spoken_of = {
+        name
+        for file in files
+        if file.exists()
+        for name in re.findall(r"\bPRICING_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?![_<{*])", file.read_text())
+    }
+    assert spoken_of <= documented().keys()
