@@ -13,11 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Annotated
+
+from pydantic import Field
 
 from pricing_pipeline.domain import Answer, FailureKind, Observation, RejectedValue, SymbolFailure, Window
 
-Number = str | int | Decimal
-"""How a number may stand in a decoded answer: providers send strings, JSON numbers, or both."""
+Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
+"""How a number may stand in a decoded answer: providers send strings, JSON numbers, or both.
+
+NaN is let through to `decimal_of`, which refuses that one value and not the whole answer.
+"""
 
 MAX_DIGITS = 18
 """Digits an amount may have: what a signed 64-bit integer surely holds."""
@@ -102,12 +108,18 @@ def check_bar(
     high: Decimal | None = None,
     low: Decimal | None = None,
 ) -> None:
-    """Raise Implausible unless high is the greatest and low the least of those that are given."""
+    """Raise Implausible unless high is the greatest and low the least of those that are given.
+
+    They must also fit 18 digits at the scale of the finest of them, since a bar is stored at one scale.
+    """
     given = [price for price in (open_, high, low, close) if price is not None]
     if high is not None and high < max(given):
         raise Implausible(f"high {high} is below another price of its bar ({max(given)})")
     if low is not None and low > min(given):
         raise Implausible(f"low {low} is above another price of its bar ({min(given)})")
+    scale = max(-int(price.as_tuple().exponent) for price in given)
+    if max(given).adjusted() + 1 + max(scale, 0) > MAX_DIGITS:
+        raise Implausible(f"{max(given)} with {scale} decimal places has more than {MAX_DIGITS} digits")
 
 
 def major_unit(currency: str) -> tuple[str, int]:
