@@ -13,7 +13,9 @@ from pricing_pipeline.errors import SettingsError
 class Settings(BaseSettings):
     """Everything that can be set. Each field is the variable `PRICING_<NAME>`."""
 
-    model_config = SettingsConfigDict(env_prefix="PRICING_", env_ignore_empty=True, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="PRICING_", env_ignore_empty=True, frozen=True, extra="ignore"
+    )
 
     home: Path = Path(".pricing")
     """Folder for all state: database cluster, logs, Dagster's files."""
