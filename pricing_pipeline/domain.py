@@ -46,7 +46,6 @@ _PERMANENT = frozenset(
     {
         FailureKind.UNKNOWN_SYMBOL,
         FailureKind.PLAN_RESTRICTED,
-        FailureKind.KEY_REFUSED,
         FailureKind.REQUEST_REFUSED,
         FailureKind.MISCONFIGURED,
     }
@@ -134,17 +133,39 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A claimed row of the fetch queue. `claim_token` fences every later change to it."""
+    """A claimed row of the fetch queue: fetch one symbol."""
 
     id: int
-    data_type: str
     symbol: str
-    window: Window | None
-    provider: str
     priority: int
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Claimed tasks that one request to a provider will answer.
+
+    It is in the call log already; `claim_token` fences every later change to its tasks.
+    `window` is None for the latest price.
+    """
+
+    id: int
+    provider: str
+    data_type: str
+    fetcher: Fetcher
+    window: Window | None
+    tasks: tuple[Task, ...]
     claim_token: UUID
-    call_id: int
+    claimed_at: datetime
+    """The database's clock at the claim: what is judged by time is judged by it."""
+
+    @property
+    def symbols(self) -> list[str]:
+        return [task.symbol for task in self.tasks]
+
+    @property
+    def task_ids(self) -> list[int]:
+        return [task.id for task in self.tasks]
 
 
 @dataclass(frozen=True, slots=True)

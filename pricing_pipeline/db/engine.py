@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError
 
 from pricing_pipeline.errors import DatabaseError, SettingsError
 
@@ -39,22 +37,12 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     return engine
 
 
-def _clear_error(context: object) -> None:
-    error = getattr(context, "original_exception", None)
-    if getattr(context, "is_disconnect", False) or getattr(context, "connection", None) is None:
-        engine = getattr(context, "engine", None)
-        where = engine.url.render_as_string(hide_password=True) if engine is not None else "the database"
-        raise DatabaseError(
-            f"the database at {where} does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else error}. "
-            "Check that the server runs and that PRICING_DATABASE_URL is right."
-        ) from error
-
-
-@contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection for reads, in a transaction that is always rolled back."""
-    with engine.connect() as connection:
-        yield connection
-
-
-__all__ = ["Connection", "Engine", "OperationalError", "make_engine", "reading"]
+def _clear_error(context: ExceptionContext) -> None:
+    if not (context.is_disconnect or context.connection is None):
+        return
+    said = str(context.original_exception).strip().splitlines() or ["no reason given"]
+    where = context.engine.url.render_as_string(hide_password=True) if context.engine else "its address"
+    raise DatabaseError(
+        f"the database at {where} does not answer: {said[0]}. "
+        "Check that the server runs and that PRICING_DATABASE_URL is right."
+    ) from context.original_exception

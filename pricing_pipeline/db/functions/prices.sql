@@ -95,3 +95,14 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean) IS
     'Moves the staged values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+
+
+CREATE OR REPLACE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.latest_prices l SET fetched_at = pricing.clock()
+    FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) same
+    WHERE (l.data_type, l.symbol) = (same.data_type, same.symbol)
+$$;
+COMMENT ON FUNCTION pricing.confirm_prices(text, text[]) IS 'A valid but empty answer: nothing is erased, and what we have counts as confirmed now.';

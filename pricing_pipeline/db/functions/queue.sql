@@ -69,7 +69,7 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL)
 RETURNS TABLE (id bigint, data_type text, symbol text, window_start date, window_end date, priority integer,
-               attempt smallint, claim_token uuid, call_id bigint, fetcher text)
+               attempt smallint, claim_token uuid, claimed_at timestamptz, call_id bigint, fetcher text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -159,7 +159,7 @@ BEGIN
         lease_until = now_ + lease, worker = worker_name, call_id = c.call_id
     FROM admitted a JOIN calls c USING (call_no)
     WHERE q.id = a.id
-    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token, q.call_id, a.fetcher;
+    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token, q.claimed_at, q.call_id, a.fetcher;
 
     GET DIAGNOSTICS claimed = ROW_COUNT;
     IF claimed > 0 THEN
@@ -231,7 +231,7 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
-    snoozed boolean := kind = 'throttled';
+    snoozed boolean := kind IN ('throttled', 'key_refused');
     waiting bigint[];
     dead bigint[];
     pair record;
@@ -240,7 +240,7 @@ BEGIN
     WHERE q.id = ANY (ids) AND q.claim_token = token
     ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
 
-    -- Being throttled costs no attempt, until the task is a day old.
+    -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
     UPDATE pricing.api_call_queue_live q
     SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
         attempt = q.attempt - CASE WHEN snoozed THEN 1 ELSE 0 END,

@@ -11,6 +11,10 @@ COPY pg_temp.price_staging
 -- Move staged values into history and latest prices.
 SELECT symbol, added, revised, outcome FROM pricing.merge_prices(:data_type, :provider, :call_id, :is_latest);
 
+-- name: confirm
+-- A valid but empty answer confirms what is stored.
+SELECT pricing.confirm_prices(:data_type, CAST(:symbols AS text[]));
+
 -- name: cover
 -- Remember the days for which the provider has answered.
 SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));

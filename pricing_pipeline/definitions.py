@@ -1,0 +1,50 @@
+"""Assembles what Dagster loads. Explicit lists; nothing is found by itself."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.definitions.definitions_load_context import (  # internal, hence the exact pin
+    DefinitionsLoadContext,
+    DefinitionsLoadType,
+)
+
+from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
+from pricing_pipeline.defs.jobs import refresh_job
+from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
+from pricing_pipeline.defs.schedules import scheduled_refreshes
+from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
+from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
+from pricing_pipeline.settings import load_settings
+
+_SNAPSHOT = "pricing/registry"
+
+
+def build(snapshot: RegistrySnapshot) -> dg.Definitions:
+    """Definitions for one state of the registry. An empty one has only the sensor that waits for types."""
+    database = PricingDatabase(url=dg.EnvVar("PRICING_DATABASE_URL"))
+    resources = {
+        "database": database,
+        "providers": Providers(database=database),
+        "allowances": Allowances(database=database),
+    }
+    if not snapshot.data_types:
+        return dg.Definitions(sensors=[follow_registry(snapshot)], resources=resources)
+    return dg.Definitions(
+        assets=[price_history_assets(snapshot), *latest_price_assets(snapshot), *source_assets(snapshot)],
+        jobs=[refresh_job(snapshot)],
+        sensors=[refresh_watched(snapshot), report_freshness(snapshot), follow_registry(snapshot)],
+        schedules=scheduled_refreshes(snapshot),
+        resources=resources,
+        executor=dg.in_process_executor,
+    )
+
+
+@dg.definitions
+def definitions() -> dg.Definitions:
+    """Load from the registry; in a run worker, from the copy its code location was built from."""
+    load = DefinitionsLoadContext.get()
+    if load.load_type is DefinitionsLoadType.RECONSTRUCTION:
+        snapshot = RegistrySnapshot.from_json(load.reconstruction_metadata[_SNAPSHOT])
+    else:
+        snapshot = take(load_settings())
+    return build(snapshot).with_reconstruction_metadata({_SNAPSHOT: snapshot.to_json()})

@@ -1,0 +1,158 @@
+"""Telling Dagster what was done, as it is done: a crash late in a run must not lose the story of its work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import dagster as dg
+from sqlalchemy import Engine, text
+
+from pricing_pipeline import demand, prices
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.defs.resources import Allowances
+from pricing_pipeline.domain import Window
+from pricing_pipeline.refresh import Backfill, Progress, Tally, months_of
+
+Metadata = dict[str, dg.MetadataValue]
+
+_PROGRESS_SECONDS = 5.0
+_SAMPLE_ROWS = 8
+
+
+class Reporter:
+    """Writes a run's events: materializations of histories, observations of latest prices."""
+
+    def __init__(self, context: dg.AssetExecutionContext, engine: Engine, allowances: Allowances) -> None:
+        self._context = context
+        self._engine = engine
+        self._allowances = allowances
+
+    def report(self, tallies: Sequence[Tally]) -> None:
+        """Report what was done since the last time, one data type after the other."""
+        with self._engine.connect() as connection:
+            served = {
+                row.data_type: row for row in demand.freshness(connection, [t.data_type for t in tallies])
+            }
+            samples = {t.data_type: prices.sample(connection, t.data_type, _SAMPLE_ROWS) for t in tallies}
+        for tally in tallies:
+            work = self._work(tally)
+            for month, rows in sorted(tally.months.items()):
+                self._context.log_event(
+                    dg.AssetMaterialization(
+                        ["price_history", tally.data_type],
+                        partition=month.isoformat(),
+                        metadata={**work, "rows": dg.MetadataValue.int(rows)},
+                    )
+                )
+            self._context.log_event(
+                dg.AssetObservation(
+                    ["latest_price", tally.data_type],
+                    metadata={
+                        **work,
+                        **serving(served.get(tally.data_type)),
+                        **latest_table(samples[tally.data_type]),
+                    },
+                )
+            )
+
+    def progress(self, data_type: str) -> Callable[[Progress], None]:
+        """A function that logs a backfill's progress, every few seconds."""
+        last = 0.0
+
+        def log(progress: Progress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _PROGRESS_SECONDS or progress.is_finished:
+                last = time.monotonic()
+                done = progress.tasks - progress.open
+                self._context.log.info(
+                    f"{data_type}: {done} of {progress.tasks} tasks done, {progress.failed} failed"
+                )
+
+        return log
+
+    def report_months(self, backfill: Backfill, window: Window) -> None:
+        """Report every month of a backfill with the rows it holds now, months without trading included."""
+        with self._engine.connect() as connection:
+            held = prices.months(connection, backfill.data_type, window.start, window.end)
+        for month in months_of(window):
+            rows, symbols = held.get(month, (0, 0))
+            self._context.log_event(
+                dg.AssetMaterialization(
+                    ["price_history", backfill.data_type],
+                    partition=month.isoformat(),
+                    metadata=month_metadata(rows, symbols),
+                )
+            )
+
+    def failures(self, backfill: Backfill) -> dg.MetadataValue:
+        """Why tasks of a backfill failed, as a table."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(
+                text(named("backfill.failures")), {"backfill_id": backfill.id}
+            ).mappings()
+            return dg.MetadataValue.md(
+                table(
+                    ["symbol", "kind", "reason"],
+                    [[r["symbol"], r["failure_kind"], r["message"]] for r in rows],
+                )
+            )
+
+    def _work(self, tally: Tally) -> Metadata:
+        allowances = self._allowances.now()
+        metadata: Metadata = {
+            "rows_added": dg.MetadataValue.int(tally.added),
+            "rows_revised": dg.MetadataValue.int(tally.revised),
+            "symbols": dg.MetadataValue.int(len(tally.symbols)),
+            "failed": dg.MetadataValue.int(tally.failed),
+            "calls": dg.MetadataValue.int(tally.calls),
+            "bytes": dg.MetadataValue.int(tally.wire_bytes),
+        }
+        for provider in sorted(tally.providers & allowances.keys()):
+            allowance = allowances[provider]
+            metadata[f"quota_left_bytes_{provider}"] = dg.MetadataValue.int(allowance.quota_left_bytes)
+            metadata[f"units_left_{provider}"] = dg.MetadataValue.int(allowance.units_left)
+        return metadata
+
+
+def month_metadata(rows: int, symbols: int) -> Metadata:
+    """What a partition of history holds."""
+    return {"dagster/row_count": dg.MetadataValue.int(rows), "symbols": dg.MetadataValue.int(symbols)}
+
+
+def serving(row: demand.Freshness | None) -> Metadata:
+    """How the watched pairs of a data type are served."""
+    if row is None:
+        return {}
+    metadata: Metadata = {
+        "watched": dg.MetadataValue.int(row.watched),
+        "fresh": dg.MetadataValue.int(row.fresh),
+        "late": dg.MetadataValue.int(row.late),
+    }
+    if row.oldest_fetched_at is not None:
+        metadata["oldest_price"] = dg.MetadataValue.timestamp(row.oldest_fetched_at)
+    return metadata
+
+
+def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
+    """A small table of latest prices; Dagster shows Markdown inline only below 1,000 characters."""
+    if not rows:
+        return {}
+    cells = [
+        [
+            row.symbol,
+            f"{row.price} {row.currency or ''}".strip(),
+            f"{row.observed_at:%Y-%m-%d %H:%M:%S}",
+            row.provider,
+        ]
+        for row in rows
+    ]
+    return {
+        "latest_prices": dg.MetadataValue.md(table(["symbol", "price", "observed (UTC)", "provider"], cells))
+    }
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)

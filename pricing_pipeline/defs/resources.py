@@ -1,0 +1,58 @@
+"""Dagster resources: the database, the provider clients, and what limits and quota still allow.
+
+No postponed annotations here: Dagster reads the fields of a resource when its class is made.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import dagster as dg
+from sqlalchemy import Engine
+
+from pricing_pipeline import limits, registry
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.configured import configured_clients
+from pricing_pipeline.settings import load_settings
+
+
+class PricingDatabase(dg.ConfigurableResource[Engine]):
+    """The pricing database. One engine per process and URL, so that a sensor tick opens no new connection."""
+
+    url: str
+
+    @property
+    def engine(self) -> Engine:
+        return _engine(self.url)
+
+
+class Providers(dg.ConfigurableResource[None]):
+    """Rate-limited provider clients. Limits and quota hold across processes: the database grants each call."""
+
+    database: PricingDatabase
+
+    @contextmanager
+    def clients(self) -> Iterator[dict[str, ProviderClient]]:
+        """Open a client for each active provider, against the sandbox or the real service."""
+        with self.database.engine.connect() as connection:
+            base_urls = registry.provider_urls(connection)
+        with configured_clients(load_settings(), base_urls) as clients:
+            yield clients
+
+
+class Allowances(dg.ConfigurableResource[None]):
+    """What each provider's rate limit and data quota still allow."""
+
+    database: PricingDatabase
+
+    def now(self) -> dict[str, limits.Allowance]:
+        """The allowance of each active provider, by name."""
+        with self.database.engine.connect() as connection:
+            return {allowance.provider: allowance for allowance in limits.allowances(connection)}
+
+
+@cache
+def _engine(url: str) -> Engine:
+    # Ten threads store answers beside the coordinating one.
+    return make_engine(url, pool_size=6)

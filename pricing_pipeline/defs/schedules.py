@@ -1,0 +1,42 @@
+"""Schedules: scheduled data types by their cron expression, and pruning of Dagster's own storage."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from pricing_pipeline import demand
+from pricing_pipeline.defs.assets import DRAIN_TAG, history_key
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.domain import DataType
+
+
+def scheduled_refreshes(snapshot: RegistrySnapshot) -> list[dg.ScheduleDefinition]:
+    """One schedule for each scheduled data type, in the row's own time zone."""
+    return [_schedule(kind) for kind in snapshot.data_types if kind.refresh_schedule]
+
+
+def _schedule(kind: DataType) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        name=f"refresh_{kind.data_type}",
+        job_name="refresh",
+        cron_schedule=kind.refresh_schedule or "",
+        execution_timezone=kind.schedule_timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Queues every active instrument of {kind.data_type}, behind what people watch.",
+    )
+    def schedule(
+        context: dg.ScheduleEvaluationContext, database: PricingDatabase
+    ) -> dg.RunRequest | dg.SkipReason:
+        with database.engine.begin() as connection:
+            queued = demand.enqueue_scheduled(connection, kind.data_type)
+        if not queued:
+            return dg.SkipReason("every instrument of the type is queued already, or there is none")
+        return dg.RunRequest(
+            run_key=f"{kind.data_type}-{context.scheduled_execution_time.isoformat()}",
+            partition_key=datetime.now(UTC).strftime("%Y-%m-01"),
+            asset_selection=[history_key(kind.data_type)],
+            tags={DRAIN_TAG: "true", "pricing/queued": str(queued)},
+        )
+
+    return schedule

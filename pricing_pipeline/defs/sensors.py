@@ -1,0 +1,207 @@
+"""Sensors: start drains when there is work, say how fresh prices are, follow the registry."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
+
+from pricing_pipeline import demand
+from pricing_pipeline.defs.assets import DRAIN_TAG, history_key, latest_key
+from pricing_pipeline.defs.reports import serving
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.settings import load_settings
+
+# A strict comparison against Dagster's 5 s loop: an interval of 5 would tick every 5 and 10 s in turn.
+_EVERY_LOOP = 4
+_HAND_OVER_SECONDS = 9.0
+_LAUNCH_PATIENCE_SECONDS = 30.0
+_RELOAD_PATIENCE_SECONDS = 20.0
+
+
+@dataclass
+class _Launched:
+    """The cursor of the drain sensor: for which drain a successor was requested, and when."""
+
+    after_drain: str | None = None
+    at: float = 0.0
+    count: int = 0
+
+    @classmethod
+    def load(cls, cursor: str | None) -> "_Launched":
+        return cls(**json.loads(cursor)) if cursor else cls()
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """Turns what people watch into runs of the refresh job."""
+    known = frozenset(snapshot.names())
+
+    @dg.sensor(
+        name="refresh_watched",
+        job_name="refresh",
+        minimum_interval_seconds=_EVERY_LOOP,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Finds watched prices that are due, queues them most-watched first, and keeps one drain at work.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        with database.engine.begin() as connection:
+            demand.run_duties(connection)
+        with database.engine.begin() as connection:
+            queued = demand.enqueue_due(connection)
+        with database.engine.connect() as connection:
+            outlook = demand.outlook(connection)
+        launched = _Launched.load(context.cursor)
+        idle = _why_idle(outlook, launched)
+        if idle is not None:
+            return dg.SkipReason(idle)
+        types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known)
+        if not types:
+            return dg.SkipReason("what is wanted belongs to a data type that is just being added")
+        launched = _Launched(
+            str(outlook.drain_id) if outlook.drain_id else None, outlook.now_epoch, launched.count + 1
+        )
+        request = dg.RunRequest(
+            run_key=f"drain-{launched.count}-{int(outlook.now_epoch)}",
+            partition_key=_month(outlook.now_epoch),
+            asset_selection=[history_key(name) for name in types],
+            tags={
+                DRAIN_TAG: "true",
+                "pricing/queued": str(queued),
+                "pricing/data_types": ",".join(types)[:200],
+            },
+        )
+        return dg.SensorResult(run_requests=[request], cursor=launched.dump())
+
+    return sensor
+
+
+def _why_idle(outlook: demand.Outlook, launched: _Launched) -> str | None:
+    """Why no run is needed now; None when one is."""
+    if not outlook.watched and not outlook.queued:
+        return "nobody watches anything and nothing is queued"
+    if outlook.drain_id is not None:
+        left = outlook.drain_seconds_left or 0.0
+        if left > _HAND_OVER_SECONDS:
+            return f"a drain is at work for another {left:.0f} s"
+        if launched.after_drain == str(outlook.drain_id):
+            return "the successor of the ending drain is starting"
+    elif outlook.now_epoch - launched.at < _LAUNCH_PATIENCE_SECONDS:
+        return "a drain was requested and is starting"
+    return None
+
+
+def _month(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-01")
+
+
+@dataclass
+class _Told:
+    """The cursor of the freshness sensor: when each data type was last said to be fresh, in Unix seconds."""
+
+    at: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, cursor: str | None) -> "_Told":
+        return cls(json.loads(cursor)) if cursor else cls()
+
+    def dump(self) -> str:
+        return json.dumps(self.at, sort_keys=True)
+
+
+def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """Materializes latest prices, without a run, while nothing watched is late; silent otherwise."""
+    ttls = {kind.data_type: kind.default_ttl_minutes * 60.0 for kind in snapshot.data_types}
+
+    @dg.sensor(
+        name="report_freshness",
+        minimum_interval_seconds=2 * _EVERY_LOOP,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Says about every half TTL that no watched price is late. When some are, it says nothing, "
+        "and the freshness policy warns and then fails.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        told = _Told.load(context.cursor)
+        with database.engine.connect() as connection:
+            now = demand.outlook(connection).now_epoch
+            # A tick comes up to ten seconds late, which the half TTL has to bear.
+            due = [
+                name
+                for name, ttl in ttls.items()
+                if now - told.at.get(name, 0.0) >= max(30.0, ttl / 2) - 10.0
+            ]
+            rows = demand.freshness(connection, due) if due else []
+        calm = [row for row in rows if row.late == 0]
+        late = {row.data_type: row.late for row in rows if row.late}
+        if not calm:
+            return dg.SkipReason(f"late: {late}" if late else "nothing to say yet")
+        told = _Told({name: at for name, at in told.at.items() if name in ttls})
+        told.at.update({row.data_type: now for row in calm})
+        events = [
+            dg.AssetMaterialization(
+                latest_key(row.data_type), metadata={**serving(row), "reason": _reason(row)}
+            )
+            for row in calm
+        ]
+        return dg.SensorResult(asset_events=events, cursor=told.dump())
+
+    return sensor
+
+
+def _reason(row: demand.Freshness) -> str:
+    if row.watched == 0:
+        return "nobody watches this type, so nothing is owed"
+    if row.held:
+        return f"{row.held} of {row.watched} watched pairs are held off after failures; see the failed tasks"
+    if row.fresh == row.watched:
+        return "every watched pair is within its TTL"
+    return f"{row.watched - row.fresh} of {row.watched} watched pairs are being refreshed, none is late"
+
+
+def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """Reloads the code location when the registry has changed, so that new types appear by themselves."""
+    loaded = snapshot.version
+
+    @dg.sensor(
+        name="follow_registry",
+        minimum_interval_seconds=_EVERY_LOOP,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reloads the definitions when a data type was added, changed or retired.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        with database.engine.connect() as connection:
+            outlook = demand.outlook(connection)
+        if outlook.registry_version == loaded:
+            return dg.SkipReason(f"the registry is unchanged (version {loaded})")
+        asked: Mapping[str, Any] = json.loads(context.cursor) if context.cursor else {}
+        if (
+            asked.get("version") == outlook.registry_version
+            and outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
+        ):
+            return dg.SkipReason("the definitions are being reloaded")
+        socket = load_settings().code_socket
+        if socket is None:
+            return dg.SkipReason(
+                f"the registry has version {outlook.registry_version}, loaded is {loaded}: reload the code location, "
+                "or set PRICING_CODE_SOCKET so that it is done for you"
+            )
+        DagsterGrpcClient(socket=str(socket)).reload_code(timeout=60)
+        cursor = json.dumps({"version": outlook.registry_version, "at": outlook.now_epoch})
+        return dg.SensorResult(
+            skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",
+            cursor=cursor,
+        )
+
+    return sensor

@@ -1,0 +1,100 @@
+"""The registry as definitions are built from it: read from the database, or the last good copy on disk.
+
+Definitions must never depend on a live database: a reload during an outage would leave no assets and no
+way back. A run worker rebuilds its definitions from the copy that was handed to it with the code location,
+so a type that vanished meanwhile cannot fail it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import registry
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.settings import Settings
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySnapshot:
+    """The registry at one version: active data types and active providers with their base URLs."""
+
+    version: int
+    data_types: tuple[DataType, ...]
+    providers: dict[str, str]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), default=str, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> RegistrySnapshot:
+        content = json.loads(text)
+        return cls(
+            version=content["version"],
+            data_types=tuple(_data_type(row) for row in content["data_types"]),
+            providers=content["providers"],
+        )
+
+    def names(self) -> list[str]:
+        return [data_type.data_type for data_type in self.data_types]
+
+
+EMPTY = RegistrySnapshot(0, (), {})
+
+
+def take(settings: Settings) -> RegistrySnapshot:
+    """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
+    path = settings.home / "registry.json"
+    try:
+        snapshot = _read(worker_url(settings))
+    except (DatabaseError, DBAPIError) as error:
+        _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
+        return RegistrySnapshot.from_json(path.read_text()) if path.exists() else EMPTY
+    _keep(path, snapshot)
+    return snapshot
+
+
+def _read(url: str) -> RegistrySnapshot:
+    engine = make_engine(url, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            return RegistrySnapshot(
+                version=registry.version(connection),
+                data_types=tuple(registry.active_data_types(connection)),
+                providers=registry.provider_urls(connection),
+            )
+    finally:
+        engine.dispose()
+
+
+def _keep(path: Path, snapshot: RegistrySnapshot) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(snapshot.to_json())
+        unfinished.replace(path)
+    except OSError as error:
+        _LOG.warning("the copy of the registry cannot be kept in %s: %s", path, error)
+
+
+def _data_type(row: dict[str, Any]) -> DataType:
+    since = row["history_from"]
+    return DataType(
+        **{
+            **row,
+            "fetcher": Fetcher(row["fetcher"]),
+            "history_from": date.fromisoformat(since) if since else None,
+        }
+    )

@@ -1,0 +1,225 @@
+"""Prices: from exact decimals to integers with a scale and back, stored and read. No float on any path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain import Call, Observation
+
+DEFAULT_SCALE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one symbol's values. `is_stale_source`: the source's time is older than what we have."""
+
+    symbol: str
+    added: int
+    revised: int
+    is_stale_source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LatestPrice:
+    """The newest known price of a pair; times are UTC, `age_seconds` counts from `fetched_at`."""
+
+    data_type: str
+    symbol: str
+    price: Decimal
+    currency: str | None
+    observed_at: datetime
+    fetched_at: datetime
+    provider: str
+    age_seconds: float
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One stored value of history. For quotes and NAVs open, high, low and volume are None."""
+
+    observed_at: datetime
+    open: Decimal | None
+    high: Decimal | None
+    low: Decimal | None
+    close: Decimal
+    volume: Decimal | None
+    currency: str | None
+    provider: str
+    fetched_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A line of a small table of latest prices."""
+
+    symbol: str
+    price: Decimal
+    currency: str | None
+    observed_at: datetime
+    provider: str
+
+
+def scale_of(observation: Observation, at_least: int) -> int:
+    """The number of decimals that holds every price of an observation exactly, `at_least` or more."""
+    values = (observation.close, observation.open, observation.high, observation.low)
+    return max(at_least, *(_decimals(value) for value in values if value is not None))
+
+
+def to_amount(value: Decimal, scale: int) -> int:
+    """The integer of minor units; exact, because `scale` holds every decimal of `value`."""
+    return int(value.scaleb(scale))
+
+
+def to_decimal(amount: int, scale: int) -> Decimal:
+    """The price that an amount of minor units stands for, with `scale` decimals."""
+    return Decimal(amount).scaleb(-scale)
+
+
+def store(connection: Connection, call: Call, observations: Iterable[Observation]) -> list[Stored]:
+    """Store the checked values of one call within the caller's transaction.
+
+    Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
+    is ever deleted. Call it only for symbols whose tasks the claim still holds.
+    """
+    rows = list(observations)
+    if not rows:
+        return []
+    symbols = sorted({row.symbol for row in rows})
+    scales = _scales(connection, call.data_type, symbols)
+    connection.execute(text(named("prices.open_staging")))
+    driver = connection.connection.driver_connection
+    assert driver is not None  # noqa: S101 - a checked-out connection has one
+    with driver.cursor() as cursor, cursor.copy(named("prices.stage").rstrip(";")) as copy:
+        for row in rows:
+            copy.write_row(_staged(row, scales.get(row.symbol, DEFAULT_SCALE)))
+    merged = connection.execute(
+        text(named("prices.merge")),
+        {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "is_latest": call.window is None,
+        },
+    )
+    return [Stored(row.symbol, row.added, row.revised, row.outcome == "stale_source") for row in merged]
+
+
+def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
+    """A valid but empty answer: what is stored counts as confirmed now."""
+    connection.execute(text(named("prices.confirm")), {"data_type": data_type, "symbols": list(symbols)})
+
+
+def cover(
+    connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
+) -> None:
+    """Remember that the provider has answered for these days, today excepted."""
+    connection.execute(
+        text(named("prices.cover")),
+        {"data_type": data_type, "symbols": list(symbols), "first_day": first_day, "last_day": last_day},
+    )
+
+
+def latest(connection: Connection, symbol: str) -> list[LatestPrice]:
+    """The latest price of a symbol in each data type that has one."""
+    rows = connection.execute(text(named("prices.latest")), {"symbol": symbol})
+    return [_latest(row) for row in rows]
+
+
+def is_known(connection: Connection, symbol: str) -> bool:
+    """True when any instrument has this symbol."""
+    return bool(connection.execute(text(named("prices.is_known")), {"symbol": symbol}).scalar_one())
+
+
+def history(
+    connection: Connection, symbol: str, data_type: str, first_day: date, last_day: date
+) -> list[Bar]:
+    """Stored values between two days, both included, oldest first; unadjusted."""
+    rows = connection.execute(
+        text(named("prices.history")),
+        {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
+    )
+    return [_bar(row) for row in rows]
+
+
+def months(
+    connection: Connection, data_type: str, first_day: date, last_day: date
+) -> dict[date, tuple[int, int]]:
+    """Number of rows and of symbols stored in each UTC month between two days; keyed by the month's first day."""
+    parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
+    rows = connection.execute(text(named("history.months")), parameters)
+    return {row.month: (row.rows, row.symbols) for row in rows}
+
+
+def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleRow]:
+    """A few latest prices of a data type, most recently fetched first, for people to look at."""
+    rows = connection.execute(text(named("prices.sample")), {"data_type": data_type, "at_most": at_most})
+    return [
+        SampleRow(row.symbol, to_decimal(row.amount, row.scale), row.currency, row.observed_at, row.provider)
+        for row in rows
+    ]
+
+
+def _decimals(value: Decimal) -> int:
+    # Trailing zeros are spelling, not precision: 146.55000 needs two decimals.
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _scales(connection: Connection, data_type: str, symbols: list[str]) -> dict[str, int]:
+    rows = connection.execute(text(named("prices.scales")), {"data_type": data_type, "symbols": symbols})
+    return {row.symbol: row.scale for row in rows}
+
+
+def _staged(row: Observation, at_least: int) -> tuple[object, ...]:
+    scale = scale_of(row, at_least)
+    return (
+        row.symbol,
+        row.observed_at,
+        to_amount(row.close, scale),
+        None if row.open is None else to_amount(row.open, scale),
+        None if row.high is None else to_amount(row.high, scale),
+        None if row.low is None else to_amount(row.low, scale),
+        scale,
+        row.currency,
+        row.volume,
+        row.text,
+    )
+
+
+def _latest(row: Row[Any]) -> LatestPrice:
+    return LatestPrice(
+        data_type=row.data_type,
+        symbol=row.symbol,
+        price=to_decimal(row.amount, row.scale),
+        currency=row.currency,
+        observed_at=row.observed_at,
+        fetched_at=row.fetched_at,
+        provider=row.provider,
+        age_seconds=row.age_seconds,
+        fresh=row.fresh,
+    )
+
+
+def _bar(row: Row[Any]) -> Bar:
+    def price(amount: int | None) -> Decimal | None:
+        return None if amount is None else to_decimal(amount, row.scale)
+
+    return Bar(
+        observed_at=row.observed_at,
+        open=price(row.open_amount),
+        high=price(row.high_amount),
+        low=price(row.low_amount),
+        close=to_decimal(row.amount, row.scale),
+        volume=row.volume,
+        currency=row.currency,
+        provider=row.provider,
+        fetched_at=row.fetched_at,
+    )

@@ -1,0 +1,116 @@
+"""The fetch queue: a thin typed call for each change of a task. The rules are in db/functions/queue.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain import Call, FailureKind, Fetcher, Task, Window
+
+
+def claim(
+    connection: Connection, provider: str, worker: str, max_calls: int, run_id: str | None
+) -> list[Call]:
+    """Take as many tasks as the provider allows now, grouped into at most `max_calls` calls.
+
+    The calls are logged and their units and bytes reserved; commit before making them.
+    """
+    rows = connection.execute(
+        text(named("queue.claim")),
+        {"provider": provider, "worker": worker, "max_calls": max_calls, "run_id": run_id},
+    )
+    return [_call(provider, list(group)) for _, group in groupby(rows, key=attrgetter("call_id"))]
+
+
+def held(connection: Connection, call: Call) -> set[int]:
+    """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
+    rows = connection.execute(text(named("queue.held")), {"ids": call.task_ids, "token": call.claim_token})
+    return set(rows.scalars())
+
+
+def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:
+    """Finish tasks; returns those the claim still held. A lost claim changes nothing."""
+    done = connection.execute(text(named("queue.complete")), {"ids": list(ids), "token": token}).scalar_one()
+    return set(done)
+
+
+def fail(
+    connection: Connection,
+    ids: Sequence[int],
+    token: UUID,
+    kind: FailureKind,
+    message: str,
+    *,
+    is_permanent: bool | None = None,
+    retry_after: float | None = None,
+) -> None:
+    """Record why tasks brought nothing: they are retried, snoozed or dead according to `kind`.
+
+    `retry_after` is in seconds and matters to snoozed tasks. A lost claim changes nothing.
+    """
+    connection.execute(
+        text(named("queue.fail")),
+        {
+            "ids": list(ids),
+            "token": token,
+            "kind": kind.value,
+            "message": message,
+            "is_permanent": kind.is_permanent if is_permanent is None else is_permanent,
+            "retry_after": retry_after,
+        },
+    )
+
+
+def release(connection: Connection, call: Call) -> int:
+    """Give a call's tasks back without costing an attempt; returns how many were still held."""
+    parameters = {"ids": call.task_ids, "token": call.claim_token}
+    return int(connection.execute(text(named("queue.release")), parameters).scalar_one())
+
+
+def promote(connection: Connection) -> int:
+    """Make pending what has waited long enough; returns how many."""
+    return int(connection.execute(text(named("queue.promote"))).scalar_one())
+
+
+def providers_with_work(connection: Connection) -> dict[str, int]:
+    """Providers that have pending tasks, with the most calls each may have in flight."""
+    return {
+        row.provider: row.max_in_flight
+        for row in connection.execute(text(named("queue.providers_with_work")))
+    }
+
+
+def is_busy(connection: Connection) -> bool:
+    """True while any task is live or anyone watches anything."""
+    return bool(connection.execute(text(named("queue.is_busy"))).scalar_one())
+
+
+def depth(connection: Connection) -> list[Mapping[str, Any]]:
+    """Live tasks by data type, provider and status, with the age of the oldest in seconds."""
+    return [dict(row) for row in connection.execute(text(named("queue.depth"))).mappings()]
+
+
+def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list[Mapping[str, Any]]:
+    """Tasks in these states: live ones in claim order, then the newest finished ones."""
+    parameters = {"statuses": list(statuses), "at_most": at_most}
+    return [dict(row) for row in connection.execute(text(named("queue.list")), parameters).mappings()]
+
+
+def _call(provider: str, rows: Sequence[Row[Any]]) -> Call:
+    first = rows[0]
+    return Call(
+        id=first.call_id,
+        provider=provider,
+        data_type=first.data_type,
+        fetcher=Fetcher(first.fetcher),
+        window=None if first.window_start is None else Window(first.window_start, first.window_end),
+        tasks=tuple(Task(row.id, row.symbol, row.priority, row.attempt) for row in rows),
+        claim_token=first.claim_token,
+        claimed_at=first.claimed_at,
+    )

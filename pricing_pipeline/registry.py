@@ -1,0 +1,78 @@
+"""The registry of data types and of providers. What a row means is documented in the database itself."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.errors import PricingError
+
+
+def active_data_types(connection: Connection) -> list[DataType]:
+    """Every active data type, by name."""
+    rows = connection.execute(text(named("registry.active"))).mappings()
+    return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def version(connection: Connection) -> int:
+    """A number that grows with every change of the registry."""
+    return int(connection.execute(text(named("registry.version"))).scalar_one())
+
+
+def is_empty(connection: Connection) -> bool:
+    """True for a database that holds no data type yet."""
+    return bool(connection.execute(text(named("registry.is_empty"))).scalar_one())
+
+
+def provider_urls(connection: Connection) -> dict[str, str]:
+    """Base URL of each active provider."""
+    rows = connection.execute(text(named("registry.providers"))).mappings()
+    return {row["provider"]: row["base_url"] for row in rows}
+
+
+def add_data_type(
+    connection: Connection,
+    data_type: str,
+    *,
+    fetcher: str,
+    ttl_minutes: int,
+    asset_class: str = "equity",
+    description: str = "",
+    schedule: str | None = None,
+    timezone: str = "UTC",
+    history_from: date | None = None,
+) -> None:
+    """Add a data type with one INSERT; its storage and route appear with it.
+
+    `schedule` is a cron expression and makes the type scheduled. Raises PricingError with the
+    database's own reason when the row is refused.
+    """
+    try:
+        connection.execute(
+            text(named("registry.add")),
+            {
+                "data_type": data_type,
+                "description": description,
+                "asset_class": asset_class,
+                "fetcher": fetcher,
+                "ttl_minutes": ttl_minutes,
+                "strategy": "scheduled" if schedule else "on-demand",
+                "schedule": schedule,
+                "timezone": timezone,
+                "history_from": history_from,
+            },
+        )
+    except DBAPIError as error:
+        raise PricingError(f"the registry refused data type {data_type!r}: {reason(error)}") from error
+
+
+def reason(error: DBAPIError) -> str:
+    """The database's own sentence, with its hint, without the statement."""
+    diagnostics = getattr(error.orig, "diag", None)
+    message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
+    hint = getattr(diagnostics, "message_hint", None)
+    return f"{message}. {hint}" if hint else str(message)
