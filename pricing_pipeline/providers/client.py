@@ -52,6 +52,8 @@ DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """Cap on one answer, on the wire and unpacked: twice the largest that `batch_limit` allows."""
 
+_LEAST_UNMISTAKABLE_KEY = 16
+
 # What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
 
@@ -142,6 +144,7 @@ class ProviderClient:
             return Fetched(Answer(failures=unknown))
         request = self.provider.build(fetcher, sent, window)
         response, unannounced = self._send(request)
+        response = self._without_key(response)
         try:
             answer = self._read(fetcher, sent, window, response, now)
         except ProviderError as error:
@@ -225,11 +228,13 @@ class ProviderClient:
                 )
             case _UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {said(str(fault))!r}"
+                message = f"{name} answered in the unasked encoding {said(self._scrub(str(fault)))!r}"
             case _BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
-                message = f"{name} could not be asked or broke off: {said(str(fault))} ({arrived})"
+                message = (
+                    f"{name} could not be asked or broke off: {said(self._scrub(str(fault)))} ({arrived})"
+                )
         message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
@@ -244,6 +249,21 @@ class ProviderClient:
     def _scrub(self, text: str) -> str:
         """Providers may repeat the key they refuse; nobody else may."""
         return text.replace(self._key.get_secret_value(), "***") if self._key else text
+
+    def _without_key(self, response: Response) -> Response:
+        """The response as if the provider had not repeated the key, before anything is quoted from it.
+
+        Quotations are cut to length, and a key cut in half would pass `_scrub`. A key so short that it
+        could be part of a price is left in the body, for prices must not change.
+        """
+        key = self._key.get_secret_value() if self._key else ""
+        if len(key) < _LEAST_UNMISTAKABLE_KEY:
+            return response
+        return replace(
+            response,
+            body=response.body.replace(key.encode(), b"***"),
+            headers={name: self._scrub(value) for name, value in response.headers.items()},
+        )
 
 
 class _UnpackedTooLarge(Exception):

@@ -9,6 +9,7 @@ every byte that arrives is counted where it arrives. What the bytes mean is clie
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 import ssl
 import threading
@@ -28,6 +29,10 @@ MAX_CONNECTIONS = 10
 # Below the idle timeout of common servers (nginx 75 s, Node 5 s after headers): a connection that the
 # server just closed would fail a call that costs credits.
 _KEEPALIVE_SECONDS = 4.0
+
+
+# Its debug log prints the headers of answers, and a careless provider may repeat our key in one.
+logging.getLogger("httpcore").setLevel(logging.INFO)
 
 
 class DeadlinePassed(Exception):

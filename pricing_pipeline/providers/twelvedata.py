@@ -205,11 +205,9 @@ class TwelveData:
     def _body(self, response: Response, now: datetime) -> object:
         try:
             return decode_json(self.name, response)
-        except SchemaDrift:
-            failed = refusal(self.name, response, now=now)
-            if failed is not None:
-                raise failed from None
-            raise
+        except SchemaDrift as error:
+            drift = error
+        raise refusal(self.name, response, now=now) or drift
 
     def _batch(
         self,

@@ -1,0 +1,584 @@
+"""Every call is bounded in time, bytes and reach, is counted on the wire, and never shows its key.
+
+Faults come from a real server (FAULTS 11 and 12; B12, B17, B18).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import ssl
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import httpcore
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from pydantic import SecretStr
+
+from pricing_pipeline.domain import FailureKind, Fetcher, Window
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PlanRestricted,
+    PricingError,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    SettingsError,
+    Throttled,
+)
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.transport import BoundedTransport, is_public
+from pricing_pipeline_tests.fix_server import Connection, Script, ScriptedServer
+
+KEY = "canary-5ecret-key-0123456789"
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+QUOTE = json.dumps(
+    {
+        "symbol": "AAPL",
+        "currency": "USD",
+        "exchange": "NASDAQ",
+        "datetime": "2026-11-20",
+        "timestamp": int(NOW.timestamp()),
+        "close": "174.83000",
+    }
+).encode()
+NAV = json.dumps(
+    {
+        "meta": {"scheme_code": 125497, "scheme_name": "SBI Small Cap Fund"},
+        "data": [{"date": "19-11-2026", "nav": "186.70090"}],
+        "status": "SUCCESS",
+    }
+).encode()
+
+
+def twelvedata(
+    url: str, *, key: str | None = KEY, deadline: float = 5.0, max_bytes: int = 1_000_000
+) -> ProviderClient:
+    secret = SecretStr(key) if key is not None else None
+    return ProviderClient(PROVIDERS["twelvedata"], url, secret, deadline=deadline, max_bytes=max_bytes)
+
+
+def refused(script: Script, kind: type[ProviderError], **limits: float | int) -> tuple[ProviderError, int]:
+    """The error that a call to a server with this script ends in, and the bytes that the server sent."""
+    with ScriptedServer(script) as server:
+        with twelvedata(server.url, **limits) as client, pytest.raises(ProviderError) as caught:  # type: ignore[arg-type]
+            client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+        assert type(caught.value) is kind
+        return caught.value, server.sent
+
+
+# --- a good call --------------------------------------------------------------------------------
+
+
+def test_a_call_sends_what_was_built_with_the_key_in_a_header() -> None:
+    with ScriptedServer(lambda c: c.answer(QUOTE)) as server, twelvedata(f"{server.url}/base/") as client:
+        fetched = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+    (request,) = server.requests
+    first, *rest = request.decode().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
+    assert first == "GET /base/quote?symbol=AAPL HTTP/1.1"
+    assert headers["authorization"] == f"apikey {KEY}"
+    assert headers["user-agent"].startswith("pricing-pipeline/")
+    assert headers["accept-encoding"] == "gzip"
+    assert [o.text for o in fetched.answer.observations] == ["174.83000"]
+    assert fetched.http_status == 200
+
+
+def test_a_provider_without_key_is_sent_none() -> None:
+    with ScriptedServer(lambda c: c.answer(NAV)) as server:
+        with ProviderClient(PROVIDERS["mfapi"], server.url, SecretStr(KEY)) as client:
+            fetched = client.fetch(
+                Fetcher.NAV, ["125497"], Window(date(2026, 11, 1), date(2026, 11, 30)), now=NOW
+            )
+        (request,) = server.requests
+    assert request.startswith(b"GET /mf/125497?startDate=2026-11-01&endDate=2026-11-30 HTTP/1.1")
+    assert KEY.encode() not in request
+    assert b"authorization" not in request.lower()
+    assert [o.text for o in fetched.answer.observations] == ["186.70090"]
+
+
+def test_b12_bytes_are_those_on_the_wire_compressed_and_with_headers() -> None:
+    body = gzip.compress(QUOTE + b" " * 50_000)
+    with ScriptedServer(lambda c: c.answer(body, Content_Encoding="gzip")) as server:
+        with twelvedata(server.url) as client:
+            first = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+            assert first.wire_bytes == server.sent
+            second = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+        assert second.wire_bytes == first.wire_bytes < 2000
+        assert server.sent == 2 * first.wire_bytes
+        assert server.accepted == 1, "the second call did not reuse the connection"
+
+
+def test_a_missing_content_length_is_noticed() -> None:
+    def chunked(c: Connection) -> None:
+        c.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        c.send(f"{len(QUOTE):x}\r\n".encode() + QUOTE + b"\r\n0\r\n\r\n")
+
+    with ScriptedServer(chunked) as server, twelvedata(server.url) as client:
+        fetched = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+        assert fetched.content_length_missing
+        assert fetched.wire_bytes == server.sent
+        server.script = lambda c: c.answer(QUOTE)
+        assert not client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW).content_length_missing
+
+
+def test_b17_headers_about_limits_are_handed_on_and_no_others() -> None:
+    extra = {"Api-Credits-Used": "2", "Api-Credits-Left": "6", "Set-Cookie": "a=b"}
+    with ScriptedServer(lambda c: c.answer(QUOTE, **extra)) as server, twelvedata(server.url) as client:
+        fetched = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)
+    assert fetched.headers == {"api-credits-used": "2", "api-credits-left": "6"}
+
+
+def test_symbols_that_no_provider_could_know_cost_no_call() -> None:
+    with (
+        ScriptedServer(lambda c: c.answer(NAV)) as server,
+        ProviderClient(PROVIDERS["mfapi"], server.url) as client,
+    ):
+        fetched = client.fetch(Fetcher.NAV, ["../secret"], now=NOW)
+        assert [(f.symbol, f.kind) for f in fetched.answer.failures] == [
+            ("../secret", FailureKind.UNKNOWN_SYMBOL)
+        ]
+        assert (fetched.http_status, fetched.wire_bytes, server.requests) == (None, 0, [])
+
+
+def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
+    with ScriptedServer(lambda c: c.answer(QUOTE)) as server, twelvedata(server.url) as client:
+        answer = client.fetch(Fetcher.QUOTE, ["A,B", "AAPL", "AAPL"], now=NOW).answer
+    assert [o.symbol for o in answer.observations] == ["AAPL"]
+    assert [f.symbol for f in answer.failures] == ["A,B"]
+
+
+def test_b18_the_data_type_must_match_the_fetcher() -> None:
+    with twelvedata("http://127.0.0.1:1") as client, pytest.raises(SettingsError, match="cannot fetch nav"):
+        client.fetch(Fetcher.NAV, ["125497"])
+
+
+def test_b17_ten_calls_run_at_once_and_more_wait_for_a_place() -> None:
+    lock, inside, peak = threading.Lock(), 0, 0
+    full = threading.Barrier(10)
+
+    def script(c: Connection) -> None:
+        nonlocal inside, peak
+        with lock:
+            inside += 1
+            peak = max(peak, inside)
+        full.wait(5)
+        with lock:
+            inside -= 1
+        c.answer(QUOTE)
+
+    with ScriptedServer(script) as server, twelvedata(server.url) as client, ThreadPoolExecutor(20) as pool:
+        calls = [pool.submit(client.fetch, Fetcher.QUOTE, ["AAPL"], now=NOW) for _ in range(20)]
+        assert all(len(call.result().answer.observations) == 1 for call in calls)
+        assert all(call.result().wire_bytes == server.connections[0].sent for call in calls)
+    assert peak == 10
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"
+
+
+def send_head_and_drip(c: Connection) -> None:
+    c.send(HEAD)
+    c.drip(b" " * 500, 0.05)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda c: c.hang(),
+        lambda c: c.drip(HEAD + b" " * 500, 0.05),
+        send_head_and_drip,
+        lambda c: (c.send(HEAD + b"{"), c.hang()),
+        lambda c: c.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 50, 0.01),
+    ],
+    ids=["silent", "slow headers", "slow body", "too large a Content-Length", "endless 100s"],
+)
+def test_fault_11_a_call_ends_at_its_total_deadline(script: Script) -> None:
+    start = time.monotonic()
+    error, _ = refused(script, ProviderDown, deadline=0.4)
+    assert time.monotonic() - start < 2.0
+    assert "within 0.4 s" in str(error)
+
+
+def test_fault_11_bytes_that_came_before_the_deadline_are_booked() -> None:
+    error, sent = refused(lambda c: (c.send(HEAD + b"{}"), c.hang()), ProviderDown, deadline=0.3)
+    assert error.wire_bytes == sent == len(HEAD) + 2
+    assert error.http_status == 200
+
+
+def test_fault_11_a_name_server_that_hangs_does_not_hold_the_call() -> None:
+    release = threading.Event()
+
+    def resolve(host: str, port: int) -> list[str]:
+        release.wait(20)
+        return []
+
+    client = ProviderClient(PROVIDERS["mfapi"], "https://prices.example", None, deadline=0.3, resolve=resolve)
+    start = time.monotonic()
+    with client, pytest.raises(ProviderDown, match=r"within 0\.3 s"):
+        client.fetch(Fetcher.NAV, ["125497"])
+    assert time.monotonic() - start < 2.0
+    release.set()
+
+
+def test_b17_waiting_for_one_of_ten_connections_counts_against_the_deadline() -> None:
+    transport = BoundedTransport()
+
+    def call(seconds: float) -> None:
+        with transport.exchange(seconds=seconds, max_bytes=10_000):
+            client.get(server.url)
+
+    with ScriptedServer(lambda c: c.hang()) as server, httpx.Client(transport=transport) as client:
+        with ThreadPoolExecutor(10) as pool:
+            calls = [pool.submit(call, 1.5) for _ in range(10)]
+            while len(server.connections) < 10:
+                time.sleep(0.01)
+            start = time.monotonic()
+            with pytest.raises(httpcore.PoolTimeout):
+                call(0.2)
+            assert time.monotonic() - start < 1.0
+            assert all(call.exception() is not None for call in calls)
+        assert server.accepted == 10
+
+
+# --- bytes --------------------------------------------------------------------------------------
+
+
+def test_fault_11_a_gzip_bomb_ends_at_the_cap() -> None:
+    bomb = gzip.compress(b" " * 50_000_000, 9)
+    error, _ = refused(lambda c: c.answer(bomb, Content_Encoding="gzip"), SchemaDrift, max_bytes=100_000)
+    assert "100000 bytes" in str(error)
+    assert error.wire_bytes <= len(bomb) + 1000
+
+
+def test_fault_11_a_body_without_end_stops_at_the_cap_on_the_wire() -> None:
+    def endless(c: Connection) -> None:
+        c.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            c.send(b" " * 65536)
+
+    error, _ = refused(endless, SchemaDrift, max_bytes=200_000)
+    assert 200_000 < error.wire_bytes <= 200_000 + 65536
+
+
+def test_fault_11_headers_without_end_stop_too() -> None:
+    def endless(c: Connection) -> None:
+        c.send(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            c.send(b"X-Filler: " + b"x" * 1000 + b"\r\n")
+
+    refused(endless, ProviderDown, max_bytes=10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (f"HTTP/1.1 200 OK\r\nContent-Length: {len(QUOTE) + 1}\r\n\r\n", QUOTE),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"ff\r\n" + QUOTE),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", gzip.compress(QUOTE)[:-9]),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", gzip.compress(QUOTE)[:5]),
+        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", QUOTE),
+        ("HTTP/1.1 200 OK\r\nContent-Le", b""),
+        ("", b""),
+        ("SSH-2.0-OpenSSH\r\n\r\n", b""),
+    ],
+    ids=["length", "chunk", "gzip end", "gzip start", "no gzip", "head", "nothing", "no HTTP"],
+)
+def test_fault_11_a_broken_answer_is_no_answer(head: str, body: bytes) -> None:
+    def broken(c: Connection) -> None:
+        c.send(head.encode() + body)
+        raise ConnectionAbortedError
+
+    error, sent = refused(broken, ProviderDown)
+    assert error.wire_bytes == sent
+
+
+def test_fault_11_a_content_length_that_is_too_short_is_drift() -> None:
+    error, _ = refused(lambda c: c.answer(QUOTE, Content_Length="20"), SchemaDrift)
+    assert "not JSON" in str(error)
+
+
+def test_an_encoding_that_was_not_offered_is_drift() -> None:
+    error, _ = refused(lambda c: c.answer(b"\x0b\x02\x80", Content_Encoding="br"), SchemaDrift)
+    assert "'br'" in str(error)
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        ("500 Internal Server Error", b"oops", ProviderDown),
+        ("520 ", b"error code: 520", ProviderDown),
+        ("503 Service Unavailable", b'{"code":503,"message":"x","status":"error"}', ProviderDown),
+        ("429 Too Many Requests", b"slow down", Throttled),
+        ("401 Unauthorized", b"bad key", KeyRefused),
+        ("402 Payment Required", b"Premium", PlanRestricted),
+        (
+            "403 Forbidden",
+            b'{"code":403,"message":"/quote needs pro plans","status":"error"}',
+            PlanRestricted,
+        ),
+        ("400 Bad Request", b'{"code":400,"message":"Invalid **x**","status":"error"}', RequestRefused),
+        ("200 OK", b"<html>We value your privacy</html>", SchemaDrift),
+    ],
+)
+def test_each_refusal_has_its_type_status_and_bytes(
+    status: str, body: bytes, kind: type[ProviderError]
+) -> None:
+    error, sent = refused(lambda c: c.answer(body, status), kind)
+    assert error.http_status == int(status.split()[0])
+    assert error.wire_bytes == sent
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("7", 7.0), ("-3", 0.0), ("1000000000", 3600.0), ("later", None), (None, None)]
+)
+def test_fault_12_throttled_carries_a_bounded_wait(value: str | None, seconds: float | None) -> None:
+    headers = {"Retry_After": value} if value is not None else {}
+    error, _ = refused(lambda c: c.answer(b"{}", "429 Too Many Requests", **headers), Throttled)
+    assert isinstance(error, Throttled)
+    assert error.retry_after == seconds
+
+
+def test_fault_12_a_wait_until_a_date_is_read() -> None:
+    headers = {"Date": "Fri, 20 Nov 2026 15:00:00 GMT", "Retry_After": "Fri, 20 Nov 2026 15:01:30 GMT"}
+    error, _ = refused(lambda c: c.answer(b"{}", "429 Too Many Requests", **headers), Throttled)
+    assert isinstance(error, Throttled)
+    assert error.retry_after == 90.0
+
+
+def test_fault_15_future_stamps_are_judged_by_the_time_that_is_passed() -> None:
+    with ScriptedServer(lambda c: c.answer(QUOTE)) as server, twelvedata(server.url) as client:
+        early = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW - timedelta(hours=1)).answer
+    assert [f.kind for f in early.failures] == [FailureKind.IMPLAUSIBLE]
+
+
+# --- reach --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent"])
+def test_fault_11_redirects_are_never_followed(status: str) -> None:
+    with ScriptedServer(lambda c: c.answer(QUOTE)) as inside:
+        target = f"{inside.url}/private"
+        error, _ = refused(lambda c: c.answer(QUOTE, status, Location=target), ProviderDown)
+        assert inside.requests == []
+    assert target in str(error)
+    assert "never followed" in str(error)
+
+
+def test_fault_11_a_name_that_leads_to_a_private_address_is_not_called() -> None:
+    with ScriptedServer(lambda c: c.answer(NAV)) as server:
+        client = ProviderClient(
+            PROVIDERS["mfapi"],
+            f"http://prices.example:{server.port}",
+            None,
+            resolve=lambda host, port: ["127.0.0.1"],
+        )
+        with client, pytest.raises(ProviderDown, match=r"prices\.example leads to 127\.0\.0\.1") as caught:
+            client.fetch(Fetcher.NAV, ["125497"])
+        assert caught.value.wire_bytes == 0
+        assert server.accepted == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.0.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "::1",
+        "fe80::1%eth0",
+        "::ffff:10.0.0.1",
+        "224.0.0.1",
+    ],
+)
+def test_fault_11_private_addresses_are_known(address: str) -> None:
+    assert not is_public(address)
+    assert is_public("93.184.215.14")
+    assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
+
+
+def test_a_host_without_an_address_or_a_server_is_down() -> None:
+    def unknown(host: str, port: int) -> list[str]:
+        raise OSError("Name or service not known")
+
+    client = ProviderClient(PROVIDERS["mfapi"], "https://prices.example", None, resolve=unknown)
+    with client, pytest.raises(ProviderDown, match="Name or service not known"):
+        client.fetch(Fetcher.NAV, ["125497"])
+    with ScriptedServer(lambda c: c.answer()) as server:
+        url = server.url
+    with twelvedata(url) as client, pytest.raises(ProviderDown, match="refused") as caught:
+        client.fetch(Fetcher.QUOTE, ["AAPL"])
+    assert (caught.value.http_status, caught.value.wire_bytes) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://127.0.0.1", "begin with https"),
+        ("127.0.0.1:8100", "begin with https|no URL"),
+        ("https://", "begin with https"),
+        ("http://[::1", "no URL"),
+        ("https://user:pa55@127.0.0.1", "no user"),
+        ("https://127.0.0.1/?apikey=pa55", "query"),
+        ("http://api.twelvedata.com", "unencrypted"),
+        ("http://93.184.215.14", "unencrypted"),
+    ],
+)
+def test_a_base_url_that_cannot_work_is_refused_at_start(url: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words) as caught:
+        twelvedata(url)
+    assert "pa55" not in str(caught.value)
+
+
+def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        ScriptedServer(lambda c: c.answer(b"proxied")) as proxy,
+        ScriptedServer(lambda c: c.answer(QUOTE)) as server,
+    ):
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("ALL_PROXY", proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with twelvedata(server.url) as client:
+            assert client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW).answer.observations
+        assert proxy.accepted == 0
+
+
+# --- TLS ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that nobody vouches for, with its key, in one file."""
+    import ipaddress
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    cert = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        + cert.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@pytest.fixture
+def tls_server(certificate: Path) -> Iterator[ScriptedServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with ScriptedServer(lambda c: c.answer(QUOTE), ssl_context=context) as server:
+        yield server
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tls_server: ScriptedServer) -> None:
+    with twelvedata(tls_server.url) as client, pytest.raises(ProviderDown, match="certificate verify failed"):
+        client.fetch(Fetcher.QUOTE, ["AAPL"])
+    assert tls_server.requests == []
+
+
+def test_bounds_and_counts_hold_inside_tls(tls_server: ScriptedServer, certificate: Path) -> None:
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    transport = BoundedTransport(ssl_context=trusting)
+    with httpx.Client(transport=transport) as client:
+        with transport.exchange(seconds=5, max_bytes=10_000) as exchange:
+            assert client.get(tls_server.url).content == QUOTE
+        assert exchange.received == tls_server.sent
+        with pytest.raises(RuntimeError, match=r"outside of BoundedTransport\.exchange"):
+            client.get(tls_server.url)
+
+
+# --- the key ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, ""])
+def test_a_missing_key_is_said_at_start(key: str | None) -> None:
+    with pytest.raises(SettingsError, match="PRICING_TWELVEDATA_API_KEY is not set"):
+        twelvedata("http://127.0.0.1:1", key=key)
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} x", f"{KEY}\u2019", f"\t{KEY}"])
+def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(SettingsError, match="PRICING_TWELVEDATA_API_KEY") as caught:
+        twelvedata("http://127.0.0.1:1", key=key)
+    assert KEY not in str(caught.value)
+
+
+def echo(c: Connection) -> str:
+    """What a careless provider would say: the key it was sent."""
+    return c.request.split(b"apikey ")[1].split(b"\r\n")[0].decode()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda c: c.answer(QUOTE),
+        lambda c: c.answer(b"key " + echo(c).encode(), "401 Unauthorized"),
+        lambda c: c.answer(
+            json.dumps({"code": 401, "message": f"bad {echo(c)}", "status": "error"}).encode()
+        ),
+        lambda c: c.answer(
+            json.dumps({"code": 404, "message": f"no symbol for {echo(c)}", "status": "error"}).encode()
+        ),
+        lambda c: c.answer(b"not JSON " + echo(c).encode()),
+        lambda c: c.answer(b"x" * 60 + echo(c).encode()),
+        lambda c: c.answer(b"", "429 Too Many Requests", Retry_After=echo(c)),
+        lambda c: c.answer(b"", "302 Found", Location=f"http://10.0.0.1/?apikey={echo(c)}"),
+        lambda c: c.answer(b"x", Content_Encoding=echo(c)),
+        lambda c: c.send(f"HTTP/9.9 {echo(c)}\r\n\r\n".encode()),
+        lambda c: c.hang(),
+    ],
+)
+def test_the_key_appears_nowhere_but_in_the_request(
+    script: Callable[[Connection], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with ScriptedServer(script) as server, twelvedata(server.url, deadline=0.4) as client:
+        shown = [repr(client), str(client), str(vars(client))]
+        try:
+            shown.append(repr(client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW)))
+        except PricingError as error:
+            shown += [repr(error), *traceback.format_exception(error), repr(error.__context__)]
+        assert any(KEY.encode() in request for request in server.requests)
+        assert not any(KEY.encode() in request.split(b"\r\n")[0] for request in server.requests)
+    shown += [record.getMessage() for record in caplog.records]
+    assert KEY[:8] not in "\n".join(shown), "a part of a key is too much already"
+
+
+def test_a_key_that_could_be_a_price_changes_none() -> None:
+    with ScriptedServer(lambda c: c.answer(QUOTE)) as server, twelvedata(server.url, key="174") as client:
+        (observation,) = client.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW).answer.observations
+    assert observation.text == "174.83000"
