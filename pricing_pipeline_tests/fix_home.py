@@ -26,7 +26,7 @@ def make_open_folder(prefix: str, within: Path | None = None) -> Path:
 
 
 def quickest_place() -> Path | None:
-    """Return a folder in memory with room for the test databases, or None for the usual temporary folder.
+    """Return a folder in memory with room for the test databases, or None for the usual place.
 
     Some file systems get slow where many files come and go: cloning a database took 200 ms on an ext4
     without a journal after a hundred clones, and 15 ms in memory.
@@ -39,7 +39,7 @@ def quickest_place() -> Path | None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A temporary folder with a short path that every user may enter."""
-    folder = make_open_folder("pricing-test-")
+    """A temporary folder with a short path that every user may enter; files in it may not be executable."""
+    folder = make_open_folder("pricing-test-", within=quickest_place())
     yield folder
     shutil.rmtree(folder)
