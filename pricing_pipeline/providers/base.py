@@ -143,7 +143,7 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     if 200 <= status < 300:
         return None
     words = said(detail) or said(response.body[:200]) or "no explanation"
-    message = f"{provider} answered {status}: {words}."
+    message = f"{provider} answered {status}: {words.rstrip('.')}."
     if status == 429:
         return throttled(message, response, now=now)
     if status >= 500 or status == 408:

@@ -161,11 +161,14 @@ class _BoundedBackend(httpcore.NetworkBackend):
 
 
 class BoundedTransport(httpx.BaseTransport):
-    """An httpx transport of pooled connections on which every exchange is bounded."""
+    """An httpx transport of pooled connections on which every exchange is bounded.
+
+    `ssl_context` is needed for https; a verifying one is read anew for each connection without it.
+    """
 
     def __init__(self, *, resolve: Resolver | None = None, ssl_context: ssl.SSLContext | None = None) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
+            ssl_context=ssl_context,
             max_connections=MAX_CONNECTIONS,
             max_keepalive_connections=MAX_CONNECTIONS,
             keepalive_expiry=_KEEPALIVE_SECONDS,

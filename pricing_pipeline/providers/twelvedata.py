@@ -296,7 +296,7 @@ def _failed(symbol: str, kind: FailureKind | None, message: str) -> Answer:
     if kind is None:
         return Answer(empty=frozenset({symbol}))
     advice = _ADVICE.get(kind, "It is asked again later.")
-    text = f"twelvedata has no value for {symbol}: {said(message)} {advice}"
+    text = f"twelvedata has no value for {symbol}: {said(message).rstrip('.')}. {advice}"
     return Answer(failures=(SymbolFailure(symbol, kind, text),))
 
 

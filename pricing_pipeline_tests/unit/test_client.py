@@ -80,6 +80,14 @@ def refused(script: Script, kind: type[ProviderError], **limits: float | int) ->
         return caught.value, server.sent
 
 
+def test_providers_are_listed_under_their_own_names() -> None:
+    assert {name: provider.name for name, provider in PROVIDERS.items()} == {
+        "twelvedata": "twelvedata",
+        "mfapi": "mfapi",
+    }
+    assert {name for name, provider in PROVIDERS.items() if provider.needs_key} == {"twelvedata"}
+
+
 # --- a good call --------------------------------------------------------------------------------
 
 
