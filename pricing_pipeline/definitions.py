@@ -43,8 +43,11 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
 def definitions() -> dg.Definitions:
     """Load from the registry; in a run worker, from the copy its code location was built from."""
     load = DefinitionsLoadContext.get()
-    if load.load_type is DefinitionsLoadType.RECONSTRUCTION:
-        snapshot = RegistrySnapshot.from_json(load.reconstruction_metadata[_SNAPSHOT])
-    else:
-        snapshot = take(load_settings())
+    # A code server that starts counts as reconstructing, too, but of nothing yet.
+    handed_on = (
+        load.reconstruction_metadata.get(_SNAPSHOT)
+        if load.load_type is DefinitionsLoadType.RECONSTRUCTION
+        else None
+    )
+    snapshot = RegistrySnapshot.from_json(handed_on) if handed_on else take(load_settings())
     return build(snapshot).with_reconstruction_metadata({_SNAPSHOT: snapshot.to_json()})
