@@ -10,6 +10,7 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
 from pricing_pipeline.defs.jobs import refresh_job
+from pricing_pipeline.defs.pruning import prune_dagster
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
@@ -32,7 +33,12 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     return dg.Definitions(
         assets=[price_history_assets(snapshot), *latest_price_assets(snapshot), *source_assets(snapshot)],
         jobs=[refresh_job(snapshot)],
-        sensors=[refresh_watched(snapshot), report_freshness(snapshot), follow_registry(snapshot)],
+        sensors=[
+            refresh_watched(snapshot),
+            report_freshness(snapshot),
+            follow_registry(snapshot),
+            prune_dagster,
+        ],
         schedules=scheduled_refreshes(snapshot),
         resources=resources,
         executor=dg.in_process_executor,

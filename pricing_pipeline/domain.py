@@ -60,6 +60,12 @@ class Window:
     end: date
 
 
+def months_after(first_of_month: date, months: int) -> date:
+    """The first day of the month that many months later."""
+    year, month = divmod(first_of_month.year * 12 + first_of_month.month - 1 + months, 12)
+    return date(year, month + 1, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One value of one symbol as a provider gave it, checked but not yet stored.

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from typing import TypeVar
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, prices, queue
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline.domain import Answer, Call, FailureKind, SymbolFailure, Window
+from pricing_pipeline.domain import Answer, Call, FailureKind, SymbolFailure, Window, months_after
 from pricing_pipeline.errors import (
     DatabaseError,
     KeyRefused,
@@ -404,6 +404,6 @@ def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str
 def months_of(window: Window) -> list[date]:
     """First days of all months that a window touches."""
     months = [window.start.replace(day=1)]
-    while (following := (months[-1] + timedelta(days=32)).replace(day=1)) <= window.end:
+    while (following := months_after(months[-1], 1)) <= window.end:
         months.append(following)
     return months

@@ -1,0 +1,118 @@
+"""Keeping Dagster's own storage small. A drain every two minutes leaves hundreds of megabytes of events a day.
+
+What the events said is not lost: prices, calls and tasks are in the pricing database, with the ids of their
+runs. A partition whose last event goes with its run is reported again, without a run.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import sqlalchemy as sa
+from dagster._core.instance.utils import RUNLESS_RUN_ID  # internal, hence the exact pin
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from sqlalchemy import Engine
+
+from pricing_pipeline import prices
+from pricing_pipeline.defs.assets import DRAIN_TAG
+from pricing_pipeline.defs.reports import month_metadata
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.domain import Window, months_after
+
+KEEP_DRAINS = timedelta(hours=6)
+"""Drains that succeeded or were cancelled."""
+KEEP_FAILED_DRAINS = timedelta(days=7)
+KEEP_OTHERS = timedelta(days=90)
+"""Backfills and whatever else a person started."""
+KEEP_REPORTS = timedelta(hours=24)
+"""Runless reports about latest prices, and Dagster's evaluations of their freshness."""
+RUNS_AT_ONCE = 100
+
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED]
+_FAILED = [dg.DagsterRunStatus.FAILURE]
+
+Partition = tuple[dg.AssetKey, str]
+
+
+@dg.sensor(
+    name="prune_dagster",
+    minimum_interval_seconds=600,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Removes old drains and reports from Dagster's storage; prices and their lineage stay.",
+)
+def prune_dagster(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
+    """Prune a little at each tick."""
+    now = datetime.now(UTC)
+    runs = prune_runs(context.instance, database.engine, now)
+    reports = prune_reports(context.instance, now)
+    return dg.SkipReason(f"removed {runs} old runs and {reports} old reports")
+
+
+def prune_runs(instance: dg.DagsterInstance, engine: Engine, now: datetime) -> int:
+    """Delete runs past their keeping time, at most RUNS_AT_ONCE of each kind; returns how many."""
+    orphans: set[Partition] = set()
+    count = 0
+    for run in _old_runs(instance, now):
+        orphans.update(_partitions_of(instance, run.run_id))
+        instance.compute_log_manager.delete_logs(prefix=[run.run_id])
+        instance.delete_run(run.run_id)
+        count += 1
+    _report_again(instance, engine, orphans)
+    return count
+
+
+def prune_reports(instance: dg.DagsterInstance, now: datetime) -> int:
+    """Delete runless events about latest prices older than KEEP_REPORTS; returns how many."""
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return 0
+    events = SqlEventLogStorageTable.c
+    newest = (
+        sa.select(sa.func.max(events.id))
+        .where(events.run_id == RUNLESS_RUN_ID, events.asset_key.startswith('["latest_price"'))
+        .group_by(events.asset_key, events.dagster_event_type)
+    )
+    old = sa.delete(SqlEventLogStorageTable).where(
+        events.run_id == RUNLESS_RUN_ID,
+        events.asset_key.startswith('["latest_price"'),
+        events.timestamp < (now - KEEP_REPORTS).replace(tzinfo=None),
+        events.id.not_in(newest),
+    )
+    with storage.index_connection() as connection:
+        return int(connection.execute(old).rowcount)
+
+
+def _old_runs(instance: dg.DagsterInstance, now: datetime) -> Iterator[dg.DagsterRun]:
+    for statuses, tags, keep in (
+        (_ENDED, {DRAIN_TAG: "true"}, KEEP_DRAINS),
+        (_FAILED, {DRAIN_TAG: "true"}, KEEP_FAILED_DRAINS),
+        (_ENDED + _FAILED, {}, KEEP_OTHERS),
+    ):
+        wanted = dg.RunsFilter(statuses=statuses, tags=tags, created_before=now - keep)
+        yield from instance.get_runs(wanted, limit=RUNS_AT_ONCE, ascending=True)
+
+
+def _partitions_of(instance: dg.DagsterInstance, run_id: str) -> Iterator[Partition]:
+    for record in instance.get_records_for_run(
+        run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+    ).records:
+        event = record.event_log_entry.asset_materialization
+        if event is not None and event.partition is not None:
+            yield event.asset_key, event.partition
+
+
+def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Partition]) -> None:
+    for key in {key for key, _ in orphans}:
+        still_known = instance.get_materialized_partitions(key)
+        for partition in sorted(
+            month for other, month in orphans if other == key and month not in still_known
+        ):
+            first = datetime.fromisoformat(partition).date()
+            window = Window(first, months_after(first, 1) - timedelta(days=1))
+            with engine.connect() as connection:
+                held = prices.months(connection, key.path[-1], window.start, window.end)
+            metadata = month_metadata(*held.get(first, (0, 0)))
+            instance.report_runless_asset_event(
+                dg.AssetMaterialization(key, partition=partition, metadata=metadata)
+            )
