@@ -1,0 +1,66 @@
+"""`python -m pricing_pipeline.sandbox`: the sandbox alone, without the rest of the pipeline."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.sandbox.server import serve
+from pricing_pipeline.sandbox.settings import DEFAULT_KEY, SandboxSettings
+
+
+class Hours(StrEnum):
+    ALWAYS = "always"
+    EXCHANGE = "exchange"
+
+
+class ErrorStyle(StrEnum):
+    STATUS = "status"
+    BODY = "body"
+
+
+def run(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 8100,
+    credits_per_minute: Annotated[int, typer.Option(help="Twelve Data's plan; 0 for no cap.")] = 2000,
+    credits_per_day: Annotated[int, typer.Option(help="Twelve Data's plan; 0 for no cap.")] = 0,
+    mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = DEFAULT_KEY,
+    latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
+    market_hours: Annotated[
+        Hours, typer.Option(help="Open round the clock, or real sessions.")
+    ] = Hours.ALWAYS,
+    error_style: Annotated[
+        ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
+    ] = ErrorStyle.STATUS,
+    log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
+) -> None:
+    """Serve Twelve Data and mfapi.in look-alikes until interrupted.
+
+    Example: python -m pricing_pipeline.sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
+    """
+    try:
+        settings = SandboxSettings(
+            port=port,
+            credits_per_minute=credits_per_minute or None,
+            credits_per_day=credits_per_day or None,
+            mfapi_calls_per_second=mfapi_calls_per_second or None,
+            twelvedata_key=key,
+            latency_ms=latency_ms,
+            seed=seed,
+            market_hours=market_hours.value,
+            error_style=error_style.value,
+            log_path=log,
+        )
+        serve(settings)
+    except PricingError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+
+
+if __name__ == "__main__":
+    typer.run(run)

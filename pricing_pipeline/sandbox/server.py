@@ -1,0 +1,96 @@
+"""The HTTP server around one sandbox: mounts, start, stop. What is answered is decided elsewhere.
+
+/twelvedata/...   as https://api.twelvedata.com/...
+/mfapi/...        as https://api.mfapi.in/...
+/_sandbox/...     control and audit
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.sandbox.calls import Provider
+from pricing_pipeline.sandbox.control import control_routes
+from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
+from pricing_pipeline.sandbox.settings import SandboxSettings
+
+__all__ = ["SandboxSettings", "create_app", "listen", "make_server", "serve"]
+
+
+def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starlette:
+    """The application for these settings; `app.state.sandbox` is its Sandbox. `clock` gives aware UTC times.
+
+    Raises SettingsError when the log cannot be written.
+    """
+    sandbox = Sandbox(settings, clock)
+
+    def provider_route(provider: Provider) -> Route:
+        async def answer(request: Request) -> Response:
+            return await sandbox.call(provider, request)
+
+        return Route("/{endpoint:path}", answer)
+
+    mounts = [Mount(f"/{name}", routes=[provider_route(one)]) for name, one in sandbox.providers.items()]
+    app = Starlette(routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))])
+    app.state.sandbox = sandbox
+    return app
+
+
+def listen(settings: SandboxSettings) -> socket.socket:
+    """The socket the settings ask for, already listening: calls wait in its queue until the server runs.
+
+    Raises SupervisorError when the port is taken or not allowed.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    # Connections of a former server in TIME_WAIT must not forbid a restart; a second listener still fails.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+        sock.listen(2048)
+    except OSError as error:
+        sock.close()
+        where = f"{settings.host}:{settings.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise SupervisorError(
+                f"The sandbox cannot start: {where} is taken by another process. "
+                "Stop that one, or choose another port with --port or PRICING_SANDBOX_PORT."
+            ) from error
+        raise SupervisorError(
+            f"The sandbox cannot start: listening on {where} fails ({error.strerror}). "
+            "Choose another port with --port or PRICING_SANDBOX_PORT."
+        ) from error
+    return sock
+
+
+def make_server(app: Starlette) -> uvicorn.Server:
+    """A server for an application of ours, to be run with `sockets=[listen(...)]`."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+def serve(settings: SandboxSettings, clock: Clock = system_clock) -> None:
+    """Serve until SIGINT or SIGTERM. Raises SupervisorError or SettingsError when it cannot start."""
+    with listen(settings) as sock:
+        app = create_app(settings, clock)
+        sandbox: Sandbox = app.state.sandbox
+        try:
+            make_server(app).run(sockets=[sock])
+        finally:
+            sandbox.log.close()

@@ -1,0 +1,80 @@
+"""One sandbox with its providers, log and faults, and the way every provider call goes through them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pricing_pipeline.sandbox.calls import Provider
+from pricing_pipeline.sandbox.faults import Behaviours, distorted, swapped
+from pricing_pipeline.sandbox.log import CallLog
+from pricing_pipeline.sandbox.mfapi import MfApi
+from pricing_pipeline.sandbox.prices import Market
+from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.twelvedata import TwelveData
+
+Clock = Callable[[], datetime]
+"""Gives the time, aware and in UTC."""
+
+_CLIENT_LEFT = 499  # never reaches anyone; nginx's number for it
+
+
+def system_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class Sandbox:
+    """Found as `app.state.sandbox`. Raises SettingsError when its log cannot be written."""
+
+    def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
+        market = Market(settings.seed, settings.market_hours)
+        providers: tuple[Provider, ...] = (TwelveData(settings, market), MfApi(settings, market))
+        self.settings = settings
+        self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}
+        self.log = CallLog(settings.log_memory, settings.log_path)
+        self.behaviours = Behaviours()
+        self._clock = clock
+
+    def reset(self) -> None:
+        """As just started: no calls, no faults, nothing charged."""
+        self.log.reset()
+        self.behaviours.clear()
+        for provider in self.providers.values():
+            provider.reset()
+
+    async def call(self, provider: Provider, request: Request) -> Response:
+        """Charge, log, answer and distort one call."""
+        endpoint = request.path_params["endpoint"]
+        call = provider.read(endpoint, request.query_params, request.headers, self._clock())
+        admission = provider.admit(call)
+        record = self.log.begin(provider.name, call, admission.units, refused=admission.is_over_limit)
+        status, sent = None, 0
+        try:
+            if self.settings.latency_ms:
+                await asyncio.sleep(self.settings.latency_ms / 1000)
+            reply = admission.refusal
+            if reply is None:
+                faults = self.behaviours.drawn(provider.name, call)
+                if faults:
+                    record.fault = ",".join(one.kind for one in faults)
+                    call = replace(call, answers=swapped(faults, call.symbols))
+                    await asyncio.sleep(sum(one.seconds or 0 for one in faults if one.kind == "delay"))
+                    if any(one.kind == "hang" for one in faults):
+                        await _client_leaves(request)
+                        return Response(status_code=_CLIENT_LEFT)
+                reply = distorted(provider.answer(call), faults, call)
+            status, sent = reply.status, len(reply.body)
+            headers = {"Content-Type": reply.content_type, **admission.headers, **reply.headers}
+            return Response(reply.body, reply.status, headers)
+        finally:
+            self.log.end(record, status, sent)
+
+
+async def _client_leaves(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

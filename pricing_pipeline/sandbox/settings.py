@@ -1,0 +1,79 @@
+"""What can be set about one sandbox, checked when it is made. The environment is not read here."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pricing_pipeline.errors import SettingsError
+
+DEFAULT_KEY = "sandbox-key"
+"""The key that the sandbox accepts as Twelve Data's unless told otherwise. It protects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """One sandbox: where it listens, which plan it enforces, how it behaves.
+
+    The free plan of Twelve Data is `credits_per_minute=8, credits_per_day=800`. None means no cap.
+    Raises SettingsError for a value that cannot work.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8100
+    """0 takes any free port."""
+    twelvedata_key: str = field(default=DEFAULT_KEY, repr=False)
+    credits_per_minute: int | None = 2000
+    credits_per_day: int | None = None
+    """Counted from midnight UTC, as the provider does."""
+    credit_window: Literal["calendar", "sliding"] = "calendar"
+    """The provider counts per minute of its clock; `sliding` counts the last 60 seconds and is stricter."""
+    mfapi_calls_per_second: int | None = None
+    latency_ms: int = 0
+    """Added to every provider call."""
+    error_style: Literal["status", "body"] = "status"
+    """`status`: Twelve Data's errors carry their true HTTP status, as today. `body`: HTTP 200 with the code
+    in the body and the wording of that time, as in recordings before 2023."""
+    market_hours: Literal["always", "exchange"] = "always"
+    """`always`: every market is open round the clock, weekends included. `exchange`: real sessions."""
+    quote_stamps: Literal["now", "candle"] = "now"
+    """`now`: both stamps of a quote are the second it was made. `candle`: as the provider does today,
+    `timestamp` is the opening of the day's bar and `last_quote_at` the start of the last minute."""
+    seed: int = 2013
+    log_path: Path | None = None
+    """Every finished call is appended here as one JSON line."""
+    log_memory: int = 200_000
+    """How many calls are kept for `/_sandbox/calls`."""
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("credits_per_minute", 1),
+            ("credits_per_day", 1),
+            ("mfapi_calls_per_second", 1),
+            ("latency_ms", 0),
+            ("log_memory", 1),
+        ):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise SettingsError(
+                    f"sandbox setting {name}={value} cannot work; give a number of at least {least}."
+                )
+        if not 0 <= self.port <= 65535:
+            raise SettingsError(f"sandbox setting port={self.port} is no TCP port; give one from 0 to 65535.")
+        if not self.twelvedata_key:
+            raise SettingsError(
+                "sandbox setting twelvedata_key is empty; give the key that clients will send."
+            )
+        if not _is_loopback(self.host):
+            raise SettingsError(
+                f"the sandbox does not listen on {self.host}: it stays on this machine. Use 127.0.0.1."
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

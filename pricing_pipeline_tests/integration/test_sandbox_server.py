@@ -1,0 +1,178 @@
+"""The sandbox over real HTTP: mounts, refusals, the log, faults that need a connection, start and stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.sandbox.server import SandboxSettings, serve
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared):
+    shared.reset()
+    return shared
+
+
+def quote(sandbox: RunningSandbox, symbol: str, **request) -> httpx.Response:
+    params = {"symbol": symbol, "apikey": sandbox.key}
+    return httpx.get(f"{sandbox.twelvedata_url}/quote", params=params, **request)
+
+
+def test_f1_both_providers_answer_under_their_mounts(sandbox):
+    answer = quote(sandbox, "AAPL,EUR/USD,NOPE1")
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    assert answer.headers["api-credits-request"] == "3"
+    assert set(answer.json()) == {"AAPL", "EUR/USD", "NOPE1"}
+    nav = httpx.get(f"{sandbox.mfapi_url}/mf/118632/latest")
+    assert nav.headers["content-type"] == "application/json"
+    assert nav.json()["status"] == "SUCCESS"
+    assert httpx.get(f"{sandbox.mfapi_url}/mf", params={"limit": 2}).json()[0]["schemeCode"] == 118000
+    assert httpx.get(f"{sandbox.url}/_sandbox/health").json() == {"status": "ok"}
+    assert httpx.get(f"{sandbox.url}/elsewhere").status_code == 404
+
+
+def test_a6_every_call_is_logged_with_what_it_cost(sandbox):
+    body = quote(sandbox, "AAPL,NOPE").content
+    httpx.get(f"{sandbox.twelvedata_url}/quote", params={"symbol": "AAPL", "apikey": "wrong"})
+    httpx.get(f"{sandbox.mfapi_url}/mf/118632")
+    first, second, third = sandbox.calls()
+    assert (first["path"], first["symbols"], first["units"]) == ("/quote", ["AAPL", "NOPE"], 2)
+    assert (first["status"], first["bytes"], first["refused"]) == (200, len(body), False)
+    assert (second["status"], second["units"]) == (401, 0)
+    assert first["key"] != second["key"]
+    assert (third["provider"], third["path"], third["key"]) == ("mfapi", "/mf/118632", None)
+    assert [call["seq"] for call in sandbox.calls("mfapi")] == [3]
+    assert [call["seq"] for call in sandbox.calls(since=1)] == [2, 3]
+    assert sandbox.key not in json.dumps(sandbox.calls())
+
+
+def test_a6_limits_hold_against_concurrent_callers_and_the_log_proves_it():
+    noon = datetime(2026, 11, 18, 12, 0, 30, tzinfo=UTC)
+    with running_sandbox(credits_per_minute=20, clock=lambda: noon) as sandbox, ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda _: quote(sandbox, "AAPL,IBM").status_code, range(25)))
+        assert (statuses.count(200), statuses.count(429)) == (10, 15)
+        stats = sandbox.stats()["twelvedata"]
+        assert (stats["calls"], stats["units"], stats["refused"]) == (25, 50, 15)
+        assert stats["worst_units_in_60s"] == 50
+        assert stats["plan"]["credits_per_minute"] == 20
+        assert sum(call["units"] for call in sandbox.calls() if not call["refused"]) == 20
+        sandbox.reset()
+        assert sandbox.stats()["twelvedata"]["calls"] == 0
+        assert quote(sandbox, "AAPL").status_code == 200
+
+
+def test_fault11_delay_and_status_and_clearing(sandbox):
+    sandbox.behave("delay", provider="twelvedata", seconds=0.15)
+    sandbox.behave("status", provider="twelvedata", symbols="IBM", status=520, body="error code: 520")
+    answer = quote(sandbox, "IBM")
+    assert (answer.status_code, answer.text) == (520, "error code: 520")
+    assert answer.elapsed.total_seconds() >= 0.15
+    assert quote(sandbox, "AAPL").status_code == 200
+    assert [call["fault"] for call in sandbox.calls()] == ["delay,status", "delay"]
+    sandbox.behave_well()
+    assert quote(sandbox, "IBM").status_code == 200
+    assert sandbox.calls()[-1]["fault"] is None
+
+
+def test_fault11_a_hanging_call_stays_open_in_the_log_until_the_client_leaves(sandbox):
+    sandbox.behave("hang", provider="mfapi", count=1)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"{sandbox.mfapi_url}/mf/118632/latest", timeout=0.2)
+    wait_until(lambda: sandbox.calls()[0]["milliseconds"] is not None)
+    (call,) = sandbox.calls()
+    assert (call["status"], call["fault"], call["bytes"]) == (None, "hang", 0)
+    assert httpx.get(f"{sandbox.mfapi_url}/mf/118632/latest").status_code == 200
+
+
+def test_fault12_a_retry_after_goes_out_word_for_word(sandbox):
+    sandbox.behave("throttle", retry_after="Wed, 21 Oct 2026 07:28:00 GMT")
+    answer = quote(sandbox, "AAPL")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "Wed, 21 Oct 2026 07:28:00 GMT")
+
+
+def test_fault14_an_answer_for_another_symbol(sandbox):
+    sandbox.behave("other_symbol", symbols="AAPL", answer="MSFT")
+    assert quote(sandbox, "AAPL").json()["symbol"] == "MSFT"
+    assert quote(sandbox, "AAPL,IBM").json()["AAPL"]["symbol"] == "MSFT"
+
+
+def test_wrong_orders_are_refused_with_the_reason(sandbox):
+    url = f"{sandbox.url}/_sandbox/behaviour"
+    answer = httpx.post(url, json={"kind": "delay"})
+    assert answer.status_code == 400
+    assert "delay needs seconds" in answer.text
+    assert httpx.post(url, content=b"{").status_code == 400
+    assert httpx.get(f"{sandbox.url}/_sandbox/calls", params={"since": "x"}).status_code == 400
+    assert httpx.get(url).json() == []
+
+
+def test_latency_is_added_to_provider_calls_only():
+    with running_sandbox(latency_ms=120) as sandbox:
+        assert quote(sandbox, "AAPL").elapsed.total_seconds() >= 0.12
+        assert httpx.get(f"{sandbox.url}/_sandbox/health").elapsed.total_seconds() < 0.12
+
+
+def test_a_port_in_use_is_one_clear_sentence():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SupervisorError, match=f"127.0.0.1:{port} is taken.*PRICING_SANDBOX_PORT"):
+            serve(SandboxSettings(port=port))
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_the_module_serves_as_its_own_process_until_told_to_stop(sign, tmp_path):
+    port, log = free_port(), tmp_path / "calls.jsonl"
+    command = [sys.executable, "-m", "pricing_pipeline.sandbox", "--port", str(port), "--log", str(log)]
+    command += ["--credits-per-minute", "8", "--credits-per-day", "800", "--key", "canary-key"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        url = f"http://127.0.0.1:{port}"
+
+        def answers() -> bool:
+            try:
+                return httpx.get(f"{url}/_sandbox/health").status_code == 200
+            except httpx.TransportError:
+                return False
+
+        wait_until(answers, 15)
+        usage = httpx.get(
+            f"{url}/twelvedata/api_usage", headers={"Authorization": "apikey canary-key"}
+        ).json()
+        assert (usage["plan_limit"], usage["plan_daily_limit"]) == (8, 800)
+        second = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20, check=False)
+        assert second.returncode == 1
+        assert second.stderr.strip().startswith("The sandbox cannot start: 127.0.0.1:")
+        assert "Traceback" not in second.stderr
+    finally:
+        process.send_signal(sign)
+        out, errors = process.communicate(timeout=10)
+    assert (out, errors) == ("", "")
+    assert json.loads(log.read_text())["path"] == "/api_usage"
+    assert "canary-key" not in log.read_text()

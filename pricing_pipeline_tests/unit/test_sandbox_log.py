@@ -1,0 +1,138 @@
+"""The sandbox's evidence: what a call cost, when it came, and the worst that any window held."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.sandbox.calls import ProviderCall
+from pricing_pipeline.sandbox.limits import UnitWindow, WorstWindow
+from pricing_pipeline.sandbox.log import CallLog, fingerprint
+from pricing_pipeline.sandbox.settings import SandboxSettings
+
+NOON = datetime(2026, 11, 18, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def a_call(*symbols: str, key: str | None = "canary-key") -> ProviderCall:
+    return ProviderCall("quote", {}, symbols, key, NOON)
+
+
+def test_a6_a_call_is_in_the_log_from_its_arrival():
+    log = CallLog(10)
+    record = log.begin("twelvedata", a_call("AAPL", "IBM"), 2, refused=False)
+    (running,) = log.calls()
+    assert running["status"] is None
+    log.end(record, 200, 1234)
+    (ended,) = log.calls()
+    assert (ended["seq"], ended["at"], ended["provider"]) == (1, "2026-11-18T12:00:00.250Z", "twelvedata")
+    assert (ended["path"], ended["symbols"], ended["units"]) == ("/quote", ("AAPL", "IBM"), 2)
+    assert (ended["status"], ended["bytes"], ended["refused"]) == (200, 1234, False)
+
+
+def test_the_log_never_holds_a_key(tmp_path):
+    log = CallLog(10, tmp_path / "deep" / "calls.jsonl")
+    log.end(log.begin("twelvedata", a_call("AAPL"), 1, refused=False), 200, 10)
+    log.close()
+    written = (tmp_path / "deep" / "calls.jsonl").read_text()
+    assert "canary-key" not in written + json.dumps(log.calls())
+    assert json.loads(written)["key"] == fingerprint("canary-key") != fingerprint("other")
+    assert fingerprint(None) is None
+    assert "canary-key" not in repr(SandboxSettings(twelvedata_key="canary-key"))
+
+
+def test_the_file_gets_one_line_for_each_call_and_survives_restarts(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    for _ in range(2):
+        log = CallLog(10, path)
+        for _ in range(3):
+            log.end(log.begin("mfapi", a_call("118632", key=None), 1, refused=False), 200, 5)
+        log.close()
+    assert [json.loads(line)["seq"] for line in path.read_text().splitlines()] == [1, 2, 3, 1, 2, 3]
+
+
+def test_a_file_that_cannot_be_written_is_said_clearly(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SettingsError, match="--log"):
+        CallLog(10, tmp_path / "taken" / "calls.jsonl")
+
+
+def test_memory_is_bounded_and_totals_are_not():
+    log = CallLog(5)
+    for _ in range(12):
+        log.end(log.begin("twelvedata", a_call("AAPL"), 1, refused=False), 200, 100)
+    assert [call["seq"] for call in log.calls()] == [8, 9, 10, 11, 12]
+    assert log.stats()["twelvedata"]["calls"] == 12
+    assert log.stats()["twelvedata"]["bytes"] == 1200
+
+
+def test_calls_can_be_read_on_from_where_one_stopped():
+    log = CallLog(100)
+    for number in range(10):
+        log.begin("mfapi" if number % 2 else "twelvedata", a_call("X"), 1, refused=False)
+    assert [call["seq"] for call in log.calls(since=7)] == [8, 9, 10]
+    assert [call["seq"] for call in log.calls("mfapi", since=5)] == [6, 8, 10]
+    assert [call["seq"] for call in log.calls(since=3, limit=2)] == [4, 5]
+    assert log.calls(limit=0) == []
+
+
+def test_stats_hold_the_worst_sliding_windows():
+    clock = iter([0.0, 0.5, 59.9, 60.0, 60.4, 200.0])
+    log = CallLog(100, monotonic=lambda: next(clock))
+    for units in (5, 5, 7, 8, 9, 1):
+        log.begin("twelvedata", a_call("X"), units, refused=units == 9)
+    stats = log.stats()["twelvedata"]
+    assert (stats["calls"], stats["units"], stats["refused"]) == (6, 35, 1)
+    assert stats["worst_units_in_1s"] == 24  # 59.9 to 60.4
+    assert stats["worst_units_in_60s"] == 29  # 0.5 to 60.4: the call at 0.0 is out
+
+
+def test_reset_forgets_everything():
+    log = CallLog(10)
+    running = log.begin("twelvedata", a_call("X"), 1, refused=False)
+    log.reset()
+    log.end(running, 200, 10)
+    assert (log.calls(), log.stats()) == ([], {})
+    assert log.begin("twelvedata", a_call("X"), 1, refused=False).seq == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=60), st.integers(1, 30))
+def test_windows_agree_with_a_plain_count(steps, seconds):
+    worst, sliding, calendar = (
+        WorstWindow(seconds),
+        *(UnitWindow(None, seconds, sliding=s) for s in (True, False)),
+    )
+    now, seen, most = 1000.0, [], 0
+    for step, units in steps:
+        now += step / 4
+        seen.append((now, units))
+        held = sum(held for at, held in seen if at > now - seconds)
+        most = max(most, held)
+        worst.add(now, units)
+        assert worst.worst == most
+        assert sliding.charge(units, now) == held
+        assert calendar.charge(units, now) == sum(
+            held for at, held in seen if at // seconds == now // seconds
+        )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"credits_per_minute": 0},
+        {"credits_per_day": -1},
+        {"latency_ms": -5},
+        {"port": 70_000},
+        {"host": "0.0.0.0"},
+        {"host": "example.org"},
+        {"twelvedata_key": ""},
+        {"log_memory": 0},
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(wrong):
+    with pytest.raises(SettingsError, match=str(next(iter(wrong.values()))) or "twelvedata_key"):
+        SandboxSettings(**wrong)

@@ -1,0 +1,350 @@
+"""The sandbox's Twelve Data: the same shapes, wordings, credits and refusals as in the recorded answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pricing_pipeline_tests.sandbox_server import Asked, parsed
+
+FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "twelvedata"
+needs_fixtures = pytest.mark.skipif(
+    not FIXTURES.is_dir(), reason="the recorded answers (../shared/fixtures) are not on this machine"
+)
+NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
+
+
+def recorded(name: str) -> Any:
+    return json.loads((FIXTURES / name).read_text())
+
+
+def key_set(value: Any) -> Any:
+    """Names at every level, without values; of a list, those of its first member."""
+    if isinstance(value, dict):
+        return {name: key_set(inner) for name, inner in value.items()}
+    return [key_set(value[0])] if isinstance(value, list) and value else type(value).__name__
+
+
+@needs_fixtures
+@pytest.mark.parametrize("name", ["quote_AAPL_2022_02_08.json", "quote_IBM_2021_07_01.json"])
+def test_quote_has_the_recorded_fields_and_todays(name):
+    quote = parsed(Asked().twelvedata("quote", symbol=recorded(name)["symbol"]))
+    ours = key_set(quote)
+    for since_then in ("timestamp", "last_quote_at", "is_market_open", "mic_code"):
+        if since_then not in recorded(name):
+            ours.pop(since_then)
+    assert ours == key_set(recorded(name))
+
+
+@needs_fixtures
+def test_f1_batch_of_quotes_has_the_recorded_shape():
+    ours = key_set(parsed(Asked().twelvedata("quote", symbol="AAPL,MSFT")))
+    for member in ours.values():
+        assert member.pop("last_quote_at") == "int"  # added by the provider since the recording
+    assert ours == key_set(recorded("batch_quote_AAPL_MSFT_SYNTH.json"))
+
+
+@needs_fixtures
+def test_time_series_has_the_recorded_shape_and_default_length():
+    ours = parsed(Asked().twelvedata("time_series", symbol="IBM", interval="1day"))
+    theirs = recorded("time_series_IBM_1day_default30.json")
+    assert len(ours["values"]) == len(theirs["values"]) == 30
+    assert ours["meta"].pop("mic_code") == "XNYS"  # added by the provider since the recording
+    assert key_set(ours) == key_set(theirs)
+    assert ours["meta"] == theirs["meta"]
+    assert ours["values"][0]["datetime"] > ours["values"][1]["datetime"]
+
+
+@needs_fixtures
+def test_time_series_within_a_day_has_the_recorded_shape():
+    ours = parsed(Asked().twelvedata("time_series", symbol="AAPL", interval="1min"))
+    theirs = recorded("time_series_AAPL_1min_2021_03_01.json")
+    del ours["meta"]["mic_code"]
+    assert key_set(ours) == key_set(theirs)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:00", ours["values"][0]["datetime"])
+
+
+@needs_fixtures
+def test_f1_batch_of_series_mixes_data_and_errors():
+    ours = parsed(Asked().twelvedata("time_series", symbol="AAPL,NOPE", interval="1day", outputsize="1"))
+    theirs = recorded("batch_time_series_partial_error_SYNTH.json")
+    assert key_set(ours["AAPL"]) == key_set(theirs["AAPL"])
+    assert key_set(ours["NOPE"]) == key_set(theirs["INVALID"])
+
+
+@needs_fixtures
+@pytest.mark.parametrize(
+    ("name", "endpoint", "params"),
+    [
+        ("price_IBM.json", "price", {"symbol": "IBM"}),
+        ("exchange_rate_USDJPY.json", "exchange_rate", {"symbol": "USD/JPY"}),
+        ("api_usage_free.json", "api_usage", {}),
+    ],
+)
+def test_small_answers_have_the_recorded_shape(name, endpoint, params):
+    asked = Asked(credits_per_minute=8, credits_per_day=800)
+    assert key_set(parsed(asked.twelvedata(endpoint, **params))) == key_set(recorded(name))
+
+
+@needs_fixtures
+@pytest.mark.parametrize(
+    ("name", "endpoint", "params"),
+    [
+        ("batch_quote_all_not_found.json", "quote", {"symbol": "NOTFOUND1,NOTFOUND2"}),
+        ("error_400_symbol_not_found.json", "time_series", {"symbol": "NOTFOUND", "interval": "1min"}),
+    ],
+)
+def test_unknown_symbols_were_told_in_these_words(name, endpoint, params):
+    """Recorded in 2022, when errors came with HTTP 200 and code 400."""
+    params = params | {"symbol": params["symbol"].replace("NOTFOUND", "NOPEFOUND")}
+    reply = Asked(error_style="body").twelvedata(endpoint, **params)
+    told = json.dumps(recorded(name)).replace("NOTFOUND", "NOPEFOUND")
+    assert (reply.status, parsed(reply)) == (200, json.loads(told))
+
+
+@needs_fixtures
+def test_a_wrong_key_was_told_in_these_words():
+    reply = Asked(error_style="body").twelvedata("quote", symbol="AAPL", apikey="wrong")
+    assert (reply.status, parsed(reply)) == (200, recorded("error_401_apikey_http200.json"))
+
+
+@needs_fixtures
+def test_an_invalid_interval_is_told_in_these_words():
+    reply = Asked(error_style="body").twelvedata("time_series", symbol="IBM", interval="1ms")
+    assert (reply.status, parsed(reply)) == (200, recorded("error_400_bad_interval_http200.json"))
+
+
+@needs_fixtures
+def test_an_empty_window_is_an_error_in_these_words():
+    reply = Asked().twelvedata(
+        "time_series", symbol="AAPL", interval="1day", start_date="2026-11-14", end_date="2026-11-15"
+    )
+    assert (reply.status, parsed(reply)) == (400, recorded("error_400_no_data_on_dates.json"))
+
+
+@needs_fixtures
+def test_a6_free_plan_counts_and_refuses_as_recorded():
+    """The recording begins with one credit spent, and its eighth call is refused."""
+    asked = Asked(NOON, credits_per_minute=8, credits_per_day=800)
+    asked.twelvedata("quote", symbol="AAPL")
+    for expected in recorded("headers_200_free_key.json")["sequence"]:
+        reply = asked.twelvedata("quote", symbol="AAPL")
+        told = {name.lower(): value for name, value in reply.headers.items()}
+        assert told | {"n": expected["n"], "http_status": reply.status} == expected
+    assert parsed(reply) == recorded("error_429_minute_credits_http429.json")
+    assert "Retry-After" not in reply.headers
+
+
+def test_a_key_may_come_as_a_parameter_or_a_header():
+    asked = Asked()
+    assert asked.twelvedata("quote", symbol="AAPL").status == 200
+    assert (
+        asked.twelvedata("quote", symbol="AAPL", headers={"authorization": "apikey sandbox-key"}).status
+        == 200
+    )
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": "apikey other"}, {"authorization": "Bearer sandbox-key"}]
+)
+def test_a_missing_or_wrong_key_is_401_and_costs_nothing(headers):
+    asked = Asked()
+    reply = asked.twelvedata("quote", symbol="AAPL", headers=headers)
+    assert (reply.status, parsed(reply)["code"]) == (401, 401)
+    assert parsed(asked.twelvedata("api_usage"))["current_usage"] == 0
+
+
+@pytest.mark.parametrize(
+    "symbol", ["NOPE", "NOPE123", "nope", "NOPE/USD", "lower case", "EUR/XXX", "", "^GSPC"]
+)
+def test_unknown_symbols_are_404_today(symbol):
+    reply = Asked().twelvedata("quote", symbol=symbol)
+    assert (reply.status, parsed(reply)["code"], parsed(reply)["status"]) == (404, 404, "error")
+
+
+def test_f1_batch_members_with_errors_leave_the_others_alone():
+    reply = Asked().twelvedata("quote", symbol="AAPL,NOPE,EUR/USD")
+    members = parsed(reply)
+    assert reply.status == 200
+    assert list(members) == ["AAPL", "NOPE", "EUR/USD"]
+    assert members["AAPL"]["symbol"] == "AAPL"
+    assert members["NOPE"]["code"] == 404
+    assert members["EUR/USD"]["symbol"] == "EUR/USD"
+
+
+def test_f1_one_symbol_is_a_bare_object_and_more_than_120_are_refused():
+    asked = Asked()
+    assert parsed(asked.twelvedata("quote", symbol="AAPL,"))["symbol"] == "AAPL"
+    many = [f"S{n}" for n in range(121)]
+    assert len(parsed(asked.twelvedata("quote", symbol=",".join(many[:120])))) == 120
+    reply = asked.twelvedata("quote", symbol=",".join(many))
+    assert (reply.status, parsed(reply)["code"]) == (400, 400)
+
+
+def test_numbers_are_strings_but_for_stamps_and_rates():
+    asked = Asked(NOON)
+    quote = parsed(asked.twelvedata("quote", symbol="IBM"))
+    assert quote["timestamp"] == quote["last_quote_at"] == int(NOON.timestamp())
+    assert all(
+        isinstance(value, str)
+        for name, value in quote.items()
+        if name not in {"timestamp", "last_quote_at", "is_market_open", "fifty_two_week"}
+    )
+    assert Decimal(quote["change"]) == Decimal(quote["close"]) - Decimal(quote["previous_close"])
+    assert isinstance(parsed(asked.twelvedata("exchange_rate", symbol="USD/JPY"))["rate"], float)
+
+
+def test_pairs_have_neither_currency_nor_volume_as_in_recordings():
+    """As USD/KZT (2022-12-02) and BTC/USD (2022-08-17) were recorded."""
+    asked = Asked()
+    euro, coin = (parsed(asked.twelvedata("quote", symbol=symbol)) for symbol in ("EUR/USD", "BTC/USD"))
+    for quote in (euro, coin):
+        assert not {"currency", "mic_code", "volume"} & set(quote)
+    assert (euro["name"], euro["exchange"]) == ("Euro US Dollar", "Forex")
+    assert {"rolling_1d_change", "rolling_7d_change", "rolling_change"} <= set(coin)
+    series = parsed(asked.twelvedata("time_series", symbol="EUR/USD", interval="1day"))
+    assert series["meta"] == {
+        "symbol": "EUR/USD",
+        "interval": "1day",
+        "currency_base": "Euro",
+        "currency_quote": "US Dollar",
+        "type": "Physical Currency",
+    }
+    assert set(series["values"][0]) == {"datetime", "open", "high", "low", "close"}
+
+
+def test_stamps_of_todays_provider_are_opening_and_last_minute():
+    asked = Asked(NOON, quote_stamps="candle", market_hours="exchange")
+    quote = parsed(asked.twelvedata("quote", symbol="AAPL"))
+    assert quote["timestamp"] == int(datetime(2026, 11, 18, 14, 30, tzinfo=UTC).timestamp())
+    assert quote["last_quote_at"] == int(datetime(2026, 11, 18, 17, 0, tzinfo=UTC).timestamp())
+    asked.now = datetime(2026, 11, 18, 23, tzinfo=UTC)
+    quote = parsed(asked.twelvedata("quote", symbol="AAPL"))
+    assert quote["last_quote_at"] == int(datetime(2026, 11, 18, 20, 59, tzinfo=UTC).timestamp())
+    assert quote["is_market_open"] is False
+
+
+def test_windows_include_both_ends_and_order_is_newest_first_unless_asked():
+    asked = Asked(NOON)
+    params = {"symbol": "TSLA", "interval": "1day", "start_date": "2026-11-09", "end_date": "2026-11-13"}
+    days = [row["datetime"] for row in parsed(asked.twelvedata("time_series", **params))["values"]]
+    assert days == ["2026-11-13", "2026-11-12", "2026-11-11", "2026-11-10", "2026-11-09"]
+    rows = parsed(asked.twelvedata("time_series", order="ASC", **params))["values"]
+    assert [row["datetime"] for row in rows] == days[::-1]
+    params |= {"start_date": "2026-11-09 00:00:00", "end_date": "2026-11-13T00:00:00", "timezone": "UTC"}
+    assert [row["datetime"] for row in parsed(asked.twelvedata("time_series", **params))["values"]] == days
+
+
+def test_a_page_holds_the_newest_rows_of_its_window():
+    asked = Asked(NOON)
+    rows = asked.bars("IBM", start_date="2000-01-01", end_date="2013-03-01", outputsize="3")
+    assert [row["datetime"] for row in rows] == ["2013-02-27", "2013-02-28", "2013-03-01"]
+    everything = {"symbol": "IBM", "interval": "1day", "start_date": "2000-01-01"}
+    assert len(parsed(asked.twelvedata("time_series", **everything))["values"]) == 5000
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"outputsize": "0"},
+        {"outputsize": "5001"},
+        {"outputsize": "many"},
+        {"start_date": "13/02/2020"},
+        {"adjust": "dividends"},
+        {"interval": "1week"},
+        {"interval": "1min", "timezone": "Mars/Olympus"},
+        {"start_date": "2026-11-13", "end_date": "2026-11-09"},
+        {"start_date": "2026-11-19"},
+        {"end_date": "1999-12-31"},
+    ],
+)
+def test_what_cannot_be_answered_is_400(params):
+    reply = Asked(NOON).twelvedata("time_series", **{"symbol": "TSLA", "interval": "1day"} | params)
+    assert (reply.status, parsed(reply)["code"]) == (400, 400)
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"), [("Exchange", "12:00"), ("UTC", "17:00"), ("Asia/Kolkata", "22:30")]
+)
+def test_times_within_a_day_are_naive_and_local_to_the_zone_asked_for(zone, first):
+    params = {"symbol": "TSLA", "interval": "15min", "timezone": zone, "outputsize": "2"}
+    rows = parsed(Asked(NOON).twelvedata("time_series", **params))["values"]
+    assert rows[0]["datetime"] == f"2026-11-18 {first}:00"
+
+
+def test_times_within_a_day_follow_the_session_and_the_window():
+    asked = Asked(NOON, market_hours="exchange")
+    params = {"symbol": "TSLA", "interval": "1h", "start_date": "2026-11-17 00:00:00", "order": "ASC"}
+    times = [row["datetime"] for row in parsed(asked.twelvedata("time_series", **params))["values"]]
+    assert times == [
+        *(f"2026-11-17 {hour:02d}:30:00" for hour in range(9, 15)),
+        *(f"2026-11-18 {hour:02d}:30:00" for hour in range(9, 12)),
+    ]
+
+
+def test_a6_a_batch_that_does_not_fit_is_refused_whole_and_charged():
+    """As probed on 2026-06-24: 12 symbols on a fresh minute of a free key."""
+    asked = Asked(NOON, credits_per_minute=8)
+    reply = asked.twelvedata("quote", symbol=",".join(f"S{n}" for n in range(12)))
+    assert reply.status == 429
+    assert "12 API credits were used, with the current limit being 8." in parsed(reply)["message"]
+    assert parsed(asked.twelvedata("api_usage"))["current_usage"] == 12
+    assert asked.twelvedata("quote", symbol="AAPL").status == 429
+
+
+def test_a6_credits_return_with_the_next_calendar_minute():
+    asked = Asked(datetime(2026, 11, 18, 17, 0, 59, tzinfo=UTC), credits_per_minute=2)
+    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
+    assert asked.twelvedata("quote", symbol="AAPL").status == 429
+    asked.now += timedelta(seconds=1)
+    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
+
+
+def test_a6_the_sliding_window_is_stricter():
+    asked = Asked(
+        datetime(2026, 11, 18, 17, 0, 59, tzinfo=UTC), credits_per_minute=2, credit_window="sliding"
+    )
+    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
+    asked.now += timedelta(seconds=59)
+    assert asked.twelvedata("api_usage").headers["Api-Credits-Used"] == "2"
+    asked.now += timedelta(seconds=1)
+    assert asked.twelvedata("quote", symbol="AAPL,IBM").status == 200
+
+
+def test_a6_the_day_ends_at_midnight_utc():
+    asked = Asked(datetime(2026, 11, 18, 23, 50, tzinfo=UTC), credits_per_minute=8, credits_per_day=3)
+    assert asked.twelvedata("quote", symbol="AAPL,IBM,MSFT").status == 200
+    asked.now += timedelta(minutes=5)
+    reply = asked.twelvedata("quote", symbol="AAPL")
+    assert reply.status == 429
+    assert "out of API credits for the day. 4 API credits were used" in parsed(reply)["message"]
+    asked.now += timedelta(minutes=5)
+    assert asked.twelvedata("quote", symbol="AAPL").status == 200
+
+
+def test_a_plan_without_caps_mentions_none():
+    asked = Asked(credits_per_minute=None)
+    reply = asked.twelvedata("api_usage")
+    assert parsed(reply)["plan_limit"] is None
+    assert "plan_daily_limit" not in parsed(reply)
+    assert "Api-Credits-Left" not in reply.headers
+
+
+@pytest.mark.parametrize(("style", "status"), [("status", 429), ("body", 200)])
+def test_refusals_follow_the_error_style(style, status):
+    asked = Asked(credits_per_minute=1, error_style=style)
+    asked.twelvedata("quote", symbol="AAPL")
+    reply = asked.twelvedata("quote", symbol="AAPL")
+    assert (reply.status, parsed(reply)["code"]) == (status, 429)
+
+
+def test_endpoints_that_are_not_served_say_so():
+    reply = Asked().twelvedata("dividends", symbol="AAPL")
+    assert reply.status == 404
+    assert "/time_series" in parsed(reply)["message"]
