@@ -31,6 +31,10 @@ class Settings(BaseSettings):
     """Ask the sandbox instead of the real providers."""
     sandbox_port: int = Field(8100, ge=0, le=65535)
     """Port of the sandbox, on loopback."""
+    sandbox_credits_per_minute: int = Field(2000, ge=0)
+    """The sandbox's Twelve Data plan; 8 is the free one, 0 no cap. What we may use is in `provider_limits`."""
+    sandbox_credits_per_day: int = Field(0, ge=0)
+    """The same per day; 800 is the free plan, 0 no cap."""
     sandbox_url: str | None = None
     """Where the sandbox answers; set by `up` for its children."""
     twelvedata_api_key: SecretStr | None = None

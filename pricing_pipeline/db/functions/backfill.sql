@@ -43,7 +43,7 @@ BEGIN
         CROSS JOIN LATERAL unnest(
             datemultirange(daterange(from_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)) AS gap
         WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
-          AND (only_symbols IS NULL OR i.symbol = ANY (only_symbols))) w;
+          AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END) w;
     tasks := 0;
     IF plan.symbols IS NOT NULL THEN
         PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
@@ -54,7 +54,7 @@ BEGIN
     WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap not yet covered, each within what one call may ask. Zero tasks = everything is there.';
+    'Queues one task per instrument and gap not yet covered, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Zero tasks = everything is there.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void

@@ -23,3 +23,8 @@ SELECT NOT EXISTS (SELECT FROM pricing.data_type_registry);
 -- name: providers
 -- Active providers with their address.
 SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;
+
+-- name: add_instrument
+-- One instrument of the sample; it is known, so it counts as verified.
+INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)
+VALUES (:asset_class, :symbol, :name, :currency, CAST(:scale AS smallint), pricing.clock()) ON CONFLICT DO NOTHING;

@@ -1,0 +1,31 @@
+"""Databases beside ours, on servers that are not ours."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.errors import DatabaseError
+
+
+def ensure_database(owner_url: str, name: str) -> None:
+    """Make a database on the server of `owner_url` unless it is there.
+
+    Raises DatabaseError when the role may not make one.
+    """
+    engine = make_engine(owner_url, pool_size=1)
+    try:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if connection.execute(text(named("databases.exists")), {"name": name}).scalar_one():
+                return
+            quoted = engine.dialect.identifier_preparer.quote_identifier(name)
+            connection.execute(text(f"{named('databases.create')} {quoted}"))
+    except DBAPIError as error:
+        raise DatabaseError(
+            f"the database {name!r} is missing and this role may not make it: "
+            f"{str(error.orig).splitlines()[0]}. Make it by hand, or set PRICING_DAGSTER_URL to another one."
+        ) from error
+    finally:
+        engine.dispose()

@@ -1,0 +1,225 @@
+"""What `pricing-pipeline up` runs: which processes, in which order, with which environment.
+
+How processes are kept alive and stopped is the supervisor's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+from sqlalchemy import make_url
+
+from pricing_pipeline import sample
+from pricing_pipeline.children import Child
+from pricing_pipeline.db.databases import ensure_database
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.ports import LOOPBACK, require_free_port
+from pricing_pipeline.processes import without_libpq_variables
+from pricing_pipeline.settings import Settings
+from pricing_pipeline.supervisor import Supervisor
+
+ROOT = Path(__file__).parents[1]
+"""The clone: workspace.yaml, dagster.yaml and migrations are there."""
+
+_LONGEST_SOCKET = 100
+Say = Callable[[str], None]
+
+
+def up(settings: Settings, *, demo: bool, say: Say) -> None:
+    """Start everything and keep it running until a signal asks for the end.
+
+    `say` receives one line for each step. Raises a PricingError when something cannot start; nothing
+    is left running then.
+    """
+    _require_keys(settings)
+    with Supervisor(settings.home) as supervisor:
+        began = time.time()
+        web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
+        sandbox_port = (
+            require_free_port(settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT")
+            if settings.sandbox
+            else None
+        )
+        worker, owner, dagster = _databases(settings, supervisor, say)
+        supervisor.check()
+        upgrade(owner)
+        if demo and sample.load(owner):
+            say("Loaded the sample registry, providers and instruments")
+        environment = _environment(settings, worker, dagster, sandbox_port)
+        urls = {"dagster": f"http://{LOOPBACK}:{web_port}"}
+        if sandbox_port is not None:
+            urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
+        supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
+
+        if sandbox_port is not None:
+            supervisor.start(_sandbox(settings, environment, sandbox_port))
+            say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
+        if demo:
+            supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
+        supervisor.start(_code_server(environment))
+        supervisor.start(
+            _module("dagster-instance", "pricing_pipeline.defs.instance", environment, once=True)
+        )
+        say("Starting Dagster; this takes about ten seconds")
+        supervisor.wait_until_ended("dagster-instance")
+        supervisor.wait_until_ready("code-server")
+        workspace = ["-w", str(ROOT / "workspace.yaml")]
+        supervisor.start(_program("dagster-daemon", ["run", *workspace], environment))
+        supervisor.start(
+            _program(
+                "dagster-webserver",
+                [*workspace, "-h", LOOPBACK, "-p", str(web_port)],
+                environment,
+                ready=lambda: _answers(f"{urls['dagster']}/server_info"),
+            )
+        )
+        supervisor.wait_until_ready("dagster-webserver")
+        say(f"Dagster UI: {urls['dagster']}")
+        say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
+        supervisor.run_until_stopped()
+
+
+def _require_keys(settings: Settings) -> None:
+    if not settings.sandbox and settings.twelvedata_api_key is None:
+        raise SettingsError(
+            "PRICING_SANDBOX is false, so the real providers are asked, but Twelve Data needs an API key. "
+            "Set PRICING_TWELVEDATA_API_KEY, or leave PRICING_SANDBOX unset."
+        )
+
+
+def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[str, str, str]:
+    """URLs of the pricing database for workers and for its owner, and of Dagster's database."""
+    if settings.database_url is None:
+        server = EmbeddedServer(settings.home)
+        server.start()
+        supervisor.watch("postgresql", server)
+        say(f"PostgreSQL runs in {server.data_dir}")
+        worker, owner = server.url("pricing", "worker"), server.url("pricing", "owner")
+        dagster = server.url("dagster", "owner")
+    else:
+        worker = settings.database_url.get_secret_value()
+        owner = settings.owner_url.get_secret_value() if settings.owner_url else worker
+        dagster = make_url(owner).set(database="dagster").render_as_string(hide_password=False)
+    if settings.dagster_url is not None:
+        dagster = settings.dagster_url.get_secret_value()
+    elif settings.database_url is not None:
+        ensure_database(owner, "dagster")
+    return worker, owner, dagster
+
+
+def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
+    """The environment of all children. The owner's URL is not in it: nothing that runs may change tables."""
+    home = settings.home.absolute()
+    dagster_home = home / "dagster"
+    dagster_home.mkdir(exist_ok=True)
+    link = dagster_home / "dagster.yaml"
+    link.unlink(missing_ok=True)
+    link.symlink_to(ROOT / "dagster.yaml")
+    environment = without_libpq_variables(dict(os.environ))
+    environment.pop("PRICING_OWNER_URL", None)
+    environment |= {
+        "PRICING_HOME": str(home),
+        "PRICING_DATABASE_URL": worker,
+        # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
+        "PRICING_DAGSTER_URL": make_url(dagster)
+        .set(drivername="postgresql+psycopg2")
+        .render_as_string(hide_password=False),
+        "PRICING_DAGSTER_FILES": str(dagster_home),
+        "PRICING_CODE_SOCKET": str(_code_socket(home)),
+        "DAGSTER_HOME": str(dagster_home),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if sandbox_port is not None:
+        environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
+    return environment
+
+
+def _code_socket(home: Path) -> Path:
+    """A socket path short enough for the kernel, in a folder that only we can enter."""
+    socket_path = home / "code.sock"
+    if len(os.fsencode(socket_path)) > _LONGEST_SOCKET:
+        digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            raise SettingsError(f"{folder} belongs to someone else; set PRICING_HOME to a shorter path.")
+        socket_path = folder / "code.sock"
+    socket_path.unlink(missing_ok=True)
+    return socket_path
+
+
+def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Child:
+    options = [
+        *("--port", str(port)),
+        *("--credits-per-minute", str(settings.sandbox_credits_per_minute)),
+        *("--credits-per-day", str(settings.sandbox_credits_per_day)),
+    ]
+    url = environment["PRICING_SANDBOX_URL"]
+    return _module(
+        "sandbox",
+        "pricing_pipeline.sandbox",
+        environment,
+        options,
+        ready=lambda: _answers(f"{url}/_sandbox/health"),
+    )
+
+
+def _code_server(environment: dict[str, str]) -> Child:
+    """One code server for webserver and daemon; left to them, each would start its own."""
+    path = environment["PRICING_CODE_SOCKET"]
+    arguments = [
+        *("code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"),
+        *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
+    ]
+    return _program("dagster", arguments, environment, name="code-server", ready=lambda: _listens(path))
+
+
+def _module(
+    name: str,
+    module: str,
+    environment: dict[str, str],
+    options: list[str] | None = None,
+    *,
+    ready: Callable[[], bool] | None = None,
+    once: bool = False,
+) -> Child:
+    argv = [sys.executable, "-m", module, *(options or [])]
+    return Child(name, argv, environment, ready, restart=not once)
+
+
+def _program(
+    program: str,
+    arguments: list[str],
+    environment: dict[str, str],
+    *,
+    name: str | None = None,
+    ready: Callable[[], bool] | None = None,
+) -> Child:
+    """A command that was installed beside our own interpreter."""
+    return Child(name or program, [Path(sys.executable).parent / program, *arguments], environment, ready)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _listens(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
+
+
+logging.getLogger("httpx").setLevel(logging.WARNING)
