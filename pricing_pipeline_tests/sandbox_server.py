@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -109,7 +109,7 @@ def parsed(reply: Reply) -> Any:
     return json.loads(reply.body)
 
 
-def wait_until(condition: Any, seconds: float = 5.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     """Wait for something another thread does; fails when it does not happen."""
     deadline = time.monotonic() + seconds
     while not condition():

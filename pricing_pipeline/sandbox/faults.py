@@ -22,7 +22,7 @@ _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )
 
-Kind = Literal[
+FaultKind = Literal[
     "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times"
 ]
 
@@ -39,7 +39,7 @@ class Behaviour(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Kind
+    kind: FaultKind
     provider: str | None = None
     """Only this provider's calls; all providers' when unset."""
     symbols: str = ""
@@ -82,7 +82,7 @@ class Behaviour(BaseModel):
 
 
 _NONE: frozenset[str] = frozenset()
-_FIELDS: dict[Kind, tuple[frozenset[str], frozenset[str]]] = {
+_FIELDS: dict[FaultKind, tuple[frozenset[str], frozenset[str]]] = {
     "delay": (frozenset({"seconds"}), _NONE),
     "hang": (_NONE, _NONE),
     "status": (frozenset({"status"}), frozenset({"body"})),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
-from pricing_pipeline.sandbox.walk import UNITS
+from pricing_pipeline.sandbox.units import CENT, UNITS, units_of
 
 UNKNOWN_PREFIX = "NOPE"
 """Symbols that start so are unknown to every provider."""
@@ -22,7 +22,6 @@ FUNDS_FROM = date(2013, 1, 2)
 FIRST_SCHEME, UNKNOWN_SCHEMES_FROM = 100_000, 900_000
 """Scheme codes from the first up to, not including, the second exist."""
 
-_CENT = UNITS // 100
 _NEW_YORK, _UTC, _KOLKATA = ZoneInfo("America/New_York"), ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")
 _EQUITY_SYMBOL = re.compile(r"[A-Z][A-Z0-9._-]{0,19}")
 _PAIR = re.compile(r"([A-Z]{2,5})/([A-Z]{3})")
@@ -162,11 +161,11 @@ def _equity(symbol: str) -> Instrument:
         name, exchange, mic_code = _LISTED[symbol]
         recorded = recorded_bars()[symbol]
         first_day, volume = recorded[0].day, recorded[-1].volume
-        anchor = int(Decimal(recorded[-1].close) * UNITS)
+        anchor = units_of(recorded[-1].close)
     else:
         exchange, mic_code = (("NASDAQ", "XNGS"), ("NYSE", "XNYS"))[pick(f"exchange:{symbol}", 0, 2)]
         name, first_day, volume = f"{symbol} Corp", EQUITIES_FROM, pick(f"volume:{symbol}", 10**5, 10**7)
-        anchor = pick(f"anchor:{symbol}", 10 * 100, 500 * 100) * _CENT
+        anchor = pick(f"anchor:{symbol}", 10 * 100, 500 * 100) * CENT
     return Instrument(
         symbol=symbol,
         kind=Kind.EQUITY,
@@ -179,7 +178,7 @@ def _equity(symbol: str) -> Instrument:
         zone=_NEW_YORK,
         first_day=first_day,
         anchor=anchor,
-        tick=_CENT,
+        tick=CENT,
         swing=2_000,
         bound=131_072,
         volume=volume,
@@ -204,7 +203,7 @@ def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
         zone=_UTC,
         first_day=date(2014, 1, 1) if coin else EQUITIES_FROM,
         anchor=max(anchor, 1),
-        tick=_CENT if anchor >= 10 * UNITS and coin else 1,
+        tick=CENT if anchor >= 10 * UNITS and coin else 1,
         swing=4_700 if coin else 660,
         bound=100_000 if coin else 13_000,
         volume=0,

@@ -18,7 +18,7 @@ from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.series import Bar
 from pricing_pipeline.sandbox.settings import SandboxSettings
-from pricing_pipeline.sandbox.twelvedata_text import decimal_text
+from pricing_pipeline.sandbox.units import decimal_text
 
 MOST_LISTED, MOST_LATEST = 1000, 10_000
 
@@ -83,7 +83,7 @@ class MfApi:
         self._market = market
         self._second = UnitWindow(settings.mfapi_calls_per_second, 1, sliding=True)
         self._histories = lru_cache(64)(self._whole_history)
-        self._latest_rows: dict[int, tuple[date, str]] = {}
+        self._newest = lru_cache(20_000)(self._newest_bar)
 
     def read(
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
@@ -128,7 +128,8 @@ class MfApi:
             return _reply({"meta": _BLANK, "data": [], "status": "SUCCESS"})
         published = _published(call.now)
         if only_latest:
-            data = self._latest_row(scheme, published)
+            newest = self._newest(scheme, published)
+            data = "" if newest is None else _row(newest)
         else:
             first, last = _day(call.params, "startDate"), _day(call.params, "endDate")
             data = ",".join(
@@ -158,21 +159,14 @@ class MfApi:
         found = []
         for code in _page(call.params, MOST_LATEST):
             scheme, meta = find_scheme(code), _meta(code)
-            if scheme is not None:
-                row = json.loads(self._latest_row(scheme, published))
-                found.append(
-                    _camel({name: meta[name] for name in order}) | {"nav": row["nav"], "date": row["date"]}
-                )
+            newest = None if scheme is None else self._newest(scheme, published)
+            if newest is not None:
+                nav: dict[str, object] = {"nav": decimal_text(newest.prices.close), "date": _day_text(newest)}
+                found.append(_camel({name: meta[name] for name in order}) | nav)
         return _reply(found)
 
-    def _latest_row(self, scheme: Instrument, published: date) -> str:
-        code = int(scheme.symbol)
-        known = self._latest_rows.get(code)
-        if known is None or known[0] != published:
-            bars = self._market.final_bars(scheme, published, published)
-            known = (published, _row(bars[-1]) if bars else "")
-            self._latest_rows[code] = known
-        return known[1]
+    def _newest_bar(self, scheme: Instrument, published: date) -> Bar | None:
+        return next(iter(self._market.final_bars(scheme, published, published)), None)
 
     def _whole_history(self, scheme: Instrument, published: date) -> list[tuple[date, str]]:
         """Days and rows, newest first."""
@@ -187,7 +181,11 @@ def _published(now: datetime) -> date:
 
 
 def _row(bar: Bar) -> str:
-    return f'{{"date":"{bar.day:%d-%m-%Y}","nav":"{decimal_text(bar.prices.close)}"}}'
+    return f'{{"date":"{_day_text(bar)}","nav":"{decimal_text(bar.prices.close)}"}}'
+
+
+def _day_text(bar: Bar) -> str:
+    return f"{bar.day:%d-%m-%Y}"
 
 
 def _meta(code: int) -> dict[str, object]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.recorded import RecordedBar, recorded_bars
-from pricing_pipeline.sandbox.walk import UNIT_DIGITS, UNITS, Day, Walk
+from pricing_pipeline.sandbox.units import units_of
+from pricing_pipeline.sandbox.walk import Day, Walk
 
 _SPARE_DAYS = 64  # a walk is made a little longer than asked, so that a new day does not remake it
 
@@ -105,14 +106,9 @@ class Series:
 
 def _prices(recorded: RecordedBar) -> Day:
     return Day(
-        open=_units(recorded.open),
-        high=_units(recorded.high),
-        low=_units(recorded.low),
-        close=_units(recorded.close),
+        open=units_of(recorded.open),
+        high=units_of(recorded.high),
+        low=units_of(recorded.low),
+        close=units_of(recorded.close),
         volume=recorded.volume,
     )
-
-
-def _units(text: str) -> int:
-    whole, _, part = text.partition(".")
-    return int(whole) * UNITS + int(part.ljust(UNIT_DIGITS, "0"))

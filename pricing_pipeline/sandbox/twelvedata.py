@@ -20,6 +20,7 @@ from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrume
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.units import decimal_text
 
 MOST_SYMBOLS = 120
 MOST_ROWS, USUAL_ROWS = 5000, 30
@@ -149,7 +150,7 @@ class TwelveData:
 
     def _price(self, instrument: Instrument, call: ProviderCall) -> Member:
         quote = self._market.quote(instrument, call.now)
-        return 200, f'{{"price":"{text.decimal_text(quote.close)}"}}'
+        return 200, f'{{"price":"{decimal_text(quote.close)}"}}'
 
     def _exchange_rate(self, instrument: Instrument, call: ProviderCall) -> Member:
         if instrument.kind is Kind.EQUITY:

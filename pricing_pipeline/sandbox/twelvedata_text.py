@@ -15,20 +15,13 @@ from typing import Literal
 from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.prices import Quote, Slice
 from pricing_pipeline.sandbox.series import Bar
-from pricing_pipeline.sandbox.walk import UNITS
+from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text
 
 Style = Literal["status", "body"]
 _FourPrices = tuple[int, int, int, int]
 _FourTexts = tuple[str, str, str, str]
-_CENT = UNITS // 100
 _TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYPTO: "Digital Currency"}
 _PRICING = "https://twelvedata.com/pricing"
-
-
-def decimal_text(units: int) -> str:
-    """Units of 10^-5 as the provider writes them, with five decimals."""
-    sign, units = ("-", -units) if units < 0 else ("", units)
-    return f"{sign}{units // UNITS}.{units % UNITS:05d}"
 
 
 def percent_text(change: int, base: int) -> str:
@@ -101,7 +94,7 @@ def daily_row(instrument: Instrument, bar: Bar, *, split_adjusted: bool) -> str:
         texts = (recorded.open, recorded.high, recorded.low, recorded.close)
     else:
         texts = _texts(prices)
-        if instrument.tick == _CENT and not split_adjusted:
+        if instrument.tick == CENT and not split_adjusted:
             texts = (texts[0][:-3], texts[1][:-3], texts[2][:-3], texts[3][:-3])
     return _row(str(bar.day), texts, volume, instrument)
 

@@ -13,10 +13,6 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import NamedTuple
 
-UNIT_DIGITS = 5
-UNITS = 100_000
-"""Units of one currency unit: prices are counted in hundred-thousandths."""
-
 DOUBLING = 1 << 16
 """Steps of one doubling of the price, on the logarithmic scale that the walk moves on."""
 

@@ -140,3 +140,9 @@ def test_a_limit_refuses_with_a_page_and_does_not_count_refusals():
 @pytest.mark.parametrize("path", ["", "nav", "mf/118632/oldest", "mf/118632/latest/x"])
 def test_other_paths_are_404(path):
     assert Asked().mfapi(path).status == 404
+
+
+def test_before_the_first_nav_there_is_none():
+    asked = Asked(datetime(2012, 6, 1, tzinfo=UTC))
+    assert parsed(asked.mfapi("mf/118632/latest"))["data"] == []
+    assert parsed(asked.mfapi("mf/latest", limit="5")) == []

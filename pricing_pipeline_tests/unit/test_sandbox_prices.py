@@ -301,11 +301,12 @@ def test_a_warm_page_of_5000_bars_takes_under_15_ms():
     assert _best_cpu(lambda: asked.twelvedata("time_series", **page), 10) < 0.015
 
 
-def test_a_thousand_new_symbols_are_quoted_within_a_second_and_a_half():
+def test_a_thousand_new_symbols_are_quoted_in_about_a_second():
     """The aim is one second of CPU on a quiet machine; the rest is room for a busy one."""
-    asked = Asked(credits_per_minute=None)
     batches = [",".join(f"NEW{n}" for n in range(start, start + 100)) for start in range(0, 1000, 100)]
-    begun = time.process_time()
-    for batch in batches:
-        assert asked.twelvedata("quote", symbol=batch).status == 200
-    assert time.process_time() - begun < 1.5
+
+    def quote_all_anew() -> None:
+        asked = Asked(credits_per_minute=None)
+        assert all(asked.twelvedata("quote", symbol=batch).status == 200 for batch in batches)
+
+    assert _best_cpu(quote_all_anew, 2) < 1.5

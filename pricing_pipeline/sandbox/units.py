@@ -1,0 +1,22 @@
+"""Prices as whole numbers: units of 10^-5 of a currency unit, and their decimal spelling. No floats anywhere."""
+
+from __future__ import annotations
+
+DIGITS = 5
+UNITS = 100_000
+"""Units of one currency unit."""
+CENT = UNITS // 100
+
+
+def decimal_text(units: int) -> str:
+    """Units as a decimal number with five decimals, as both providers write prices."""
+    sign, units = ("-", -units) if units < 0 else ("", units)
+    return f"{sign}{units // UNITS}.{units % UNITS:05d}"
+
+
+def units_of(text: str) -> int:
+    """The units of a decimal number of at most five decimals, without sign."""
+    whole, _, part = text.partition(".")
+    if len(part) > DIGITS:
+        raise ValueError(f"{text} has more than {DIGITS} decimals")
+    return int(whole) * UNITS + int(part.ljust(DIGITS, "0"))
