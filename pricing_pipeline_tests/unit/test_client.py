@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 import traceback
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
@@ -26,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import FailureKind, Fetcher, Window
+from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Window
 from pricing_pipeline.errors import (
     KeyRefused,
     PlanRestricted,
@@ -40,6 +41,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.transport import BoundedTransport, is_public
 from pricing_pipeline_tests.fix_server import Connection, Script, ScriptedServer
 
@@ -174,6 +176,17 @@ def test_b18_the_data_type_must_match_the_fetcher() -> None:
         client.fetch(Fetcher.NAV, ["125497"])
 
 
+def test_a_parser_that_loses_a_symbol_is_found_out() -> None:
+    class Forgetful(MfApi):
+        def parse(self, *args: object, **kwargs: object) -> Answer:
+            return Answer()
+
+    with ScriptedServer(lambda c: c.answer(NAV)) as server, ProviderClient(Forgetful(), server.url) as client:
+        with pytest.raises(SchemaDrift, match="125497 came out not exactly once") as caught:
+            client.fetch(Fetcher.NAV, ["125497"])
+        assert caught.value.wire_bytes == server.sent
+
+
 def test_b17_ten_calls_run_at_once_and_more_wait_for_a_place() -> None:
     lock, inside, peak = threading.Lock(), 0, 0
     full = threading.Barrier(10)
@@ -269,7 +282,11 @@ def test_b17_waiting_for_one_of_ten_connections_counts_against_the_deadline() ->
 
 def test_fault_11_a_gzip_bomb_ends_at_the_cap() -> None:
     bomb = gzip.compress(b" " * 50_000_000, 9)
+    tracemalloc.start()
     error, _ = refused(lambda c: c.answer(bomb, Content_Encoding="gzip"), SchemaDrift, max_bytes=100_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
     assert "100000 bytes" in str(error)
     assert error.wire_bytes <= len(bomb) + 1000
 
@@ -279,6 +296,24 @@ def test_fault_11_a_body_without_end_stops_at_the_cap_on_the_wire() -> None:
         c.send(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             c.send(b" " * 65536)
+
+    error, _ = refused(endless, SchemaDrift, max_bytes=200_000)
+    assert 200_000 < error.wire_bytes <= 200_000 + 65536
+
+
+@pytest.mark.parametrize(
+    ("head", "filler"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(QUOTE), b"\0" * 65536),
+    ],
+    ids=["100s", "after the packed end"],
+)
+def test_fault_11_bytes_that_come_to_nothing_count_as_well(head: bytes, filler: bytes) -> None:
+    def endless(c: Connection) -> None:
+        c.send(head)
+        while True:
+            c.send(filler)
 
     error, _ = refused(endless, SchemaDrift, max_bytes=200_000)
     assert 200_000 < error.wire_bytes <= 200_000 + 65536
@@ -561,6 +596,7 @@ def echo(c: Connection) -> str:
         lambda c: c.answer(
             json.dumps({"code": 404, "message": f"no symbol for {echo(c)}", "status": "error"}).encode()
         ),
+        lambda c: c.answer(QUOTE, f"200 {echo(c)}"),
         lambda c: c.answer(b"not JSON " + echo(c).encode()),
         lambda c: c.answer(b"x" * 60 + echo(c).encode()),
         lambda c: c.answer(b"", "429 Too Many Requests", Retry_After=echo(c)),
