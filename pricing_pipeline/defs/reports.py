@@ -17,7 +17,8 @@ from pricing_pipeline.refresh import Backfill, Progress, Tally, months_of
 Metadata = dict[str, dg.MetadataValue]
 
 _PROGRESS_SECONDS = 5.0
-_SAMPLE_ROWS = 8
+SAMPLE_ROWS = 8
+"""Rows of the table of latest prices in metadata."""
 
 
 class Reporter:
@@ -34,7 +35,7 @@ class Reporter:
             served = {
                 row.data_type: row for row in demand.freshness(connection, [t.data_type for t in tallies])
             }
-            samples = {t.data_type: prices.sample(connection, t.data_type, _SAMPLE_ROWS) for t in tallies}
+            samples = {t.data_type: prices.sample(connection, t.data_type, SAMPLE_ROWS) for t in tallies}
         for tally in tallies:
             work = self._work(tally)
             for month, rows in sorted(tally.months.items()):

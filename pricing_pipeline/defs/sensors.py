@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
 
-from pricing_pipeline import demand
+from pricing_pipeline import demand, prices
 from pricing_pipeline.defs.assets import DRAIN_TAG, history_key, latest_key
-from pricing_pipeline.defs.reports import serving
+from pricing_pipeline.defs.reports import SAMPLE_ROWS, latest_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.settings import load_settings
@@ -56,7 +56,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         with database.engine.begin() as connection:
             demand.run_duties(connection)
         with database.engine.begin() as connection:
-            queued = demand.enqueue_due(connection)
+            demand.enqueue_due(connection)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
         launched = _Launched.load(context.cursor)
@@ -75,7 +75,6 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             asset_selection=[history_key(name) for name in types],
             tags={
                 DRAIN_TAG: "true",
-                "pricing/queued": str(queued),
                 "pricing/data_types": ",".join(types)[:200],
             },
         )
@@ -143,19 +142,33 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             rows = demand.freshness(connection, due) if due else []
         calm = [row for row in rows if row.late == 0]
         late = {row.data_type: row.late for row in rows if row.late}
-        if not calm:
-            return dg.SkipReason(f"late: {late}" if late else "nothing to say yet")
         told = _Told({name: at for name, at in told.at.items() if name in ttls})
         told.at.update({row.data_type: now for row in calm})
-        events = [
-            dg.AssetMaterialization(
-                latest_key(row.data_type), metadata={**serving(row), "reason": _reason(row)}
-            )
-            for row in calm
-        ]
-        return dg.SensorResult(asset_events=events, cursor=told.dump())
+        return dg.SensorResult(
+            asset_events=[_calm(database, row) for row in calm],
+            skip_reason=_told_what([row.data_type for row in calm], late),
+            cursor=told.dump(),
+        )
 
     return sensor
+
+
+def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:
+    with database.engine.connect() as connection:
+        sample = prices.sample(connection, row.data_type, SAMPLE_ROWS)
+    return dg.AssetMaterialization(
+        latest_key(row.data_type), metadata={"reason": _reason(row), **serving(row), **latest_table(sample)}
+    )
+
+
+def _told_what(calm: list[str], late: dict[str, int]) -> str:
+    said = [f"on time: {', '.join(calm)}"] if calm else []
+    said += (
+        [f"late, so nothing is said: {', '.join(f'{name} ({count})' for name, count in late.items())}"]
+        if late
+        else []
+    )
+    return "; ".join(said) or "nothing to say yet"
 
 
 def _reason(row: demand.Freshness) -> str:
