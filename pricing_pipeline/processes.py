@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 LOG_LIMIT = 10_000_000
@@ -44,10 +44,10 @@ def child_setup(death_signal: signal.Signals) -> Callable[[], None]:
     return prepare
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, so that none escapes a stop (Linux)."""
+def adopt_orphans(adopt: bool) -> None:
+    """Be the parent of every descendant whose own parent dies, or no longer: so none escapes a stop (Linux)."""
     if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def without_libpq_variables(environment: dict[str, str]) -> dict[str, str]:
@@ -88,3 +88,66 @@ def last_lines(path: Path, since: int = 0, count: int = 12) -> str:
     except OSError:
         return ""
     return "\n".join(f"    {line}" for line in lines[-count:])
+
+
+def parents() -> dict[int, int]:
+    """Map every running process to its parent, leaving out the dead that only wait to be noticed (Linux)."""
+    found = {}
+    for entry in _numbers_in_proc():
+        if (fields := _stat(entry)) is not None and fields[0] != "Z":
+            found[entry] = int(fields[1])
+    return found
+
+
+def descendants(root: int, without: Collection[int] = ()) -> set[int]:
+    """Return all processes below `root`, except those of `without` and what is below them (Linux)."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        for pid in children.get(todo.pop(), ()):
+            if pid not in without and pid not in found:
+                found.add(pid)
+                todo.append(pid)
+    return found
+
+
+def dead_children() -> set[int]:
+    """Return our own children that have ended and not been waited for (Linux)."""
+    own = str(os.getpid())
+    return {
+        pid
+        for pid in _numbers_in_proc()
+        if (fields := _stat(pid)) is not None and fields[0] == "Z" and fields[1] == own
+    }
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process of this id runs; a dead one that nobody has waited for does not."""
+    if Path("/proc/self").exists():
+        fields = _stat(pid)
+        return fields is not None and fields[0] != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _numbers_in_proc() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except FileNotFoundError:
+        return []
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return state, parent and what follows in /proc/<pid>/stat; the name before them may contain anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None

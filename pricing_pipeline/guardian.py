@@ -1,0 +1,76 @@
+"""The process that cleans up after a supervisor that was killed with no chance to do so itself.
+
+It waits on a pipe from the supervisor. When the pipe closes without a word, the supervisor is dead: its
+children have had their death signal, and whatever is left of them and their descendants after a grace period
+is killed. It inherits the lock of the home, so that a new supervisor starts only when all that is over.
+
+Run as a script by a bare interpreter, so it uses the standard library alone. What the supervisor starts is
+known by an environment variable, which every descendant inherits, wherever it went (Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+MARK = "PRICING_SUPERVISED_FROM"
+"""Environment variable that holds the home in everything a supervisor starts."""
+
+
+def marked(home: str) -> list[int]:
+    """Return all processes started from `home`, except this one and those it descends from."""
+    entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
+    spared = _ancestors()
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit() and int(name) not in spared:
+            try:
+                with open(f"/proc/{name}/environ", "rb") as environment:
+                    if entry in b"\0" + environment.read() + b"\0":
+                        found.append(int(name))
+            except OSError:  # ended meanwhile, or not ours
+                continue
+    return found
+
+
+def kill_marked(home: str, grace: float) -> None:
+    """Give what was started from `home` so many seconds to end, then kill it until nothing is left."""
+    deadline = time.monotonic() + grace
+    while left := marked(home):
+        if time.monotonic() >= deadline:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    continue
+            if time.monotonic() > deadline + 5:  # what does not die of SIGKILL hangs in the kernel
+                return
+        time.sleep(0.05)
+
+
+def _ancestors() -> set[int]:
+    spared = {os.getpid()}
+    pid = os.getpid()
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as status:
+                pid = int(status.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            break
+        spared.add(pid)
+    return spared
+
+
+def main() -> None:
+    """Wait for the supervisor's word or death on standard input; arguments: home, seconds of grace."""
+    home, grace = sys.argv[1], float(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if not os.read(0, 1):
+        kill_marked(home, grace)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The home folder as the place of one running pipeline: making it, locking it, and saying what runs there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.processes import is_alive
+
+
+def prepare_home(home: Path) -> None:
+    """Make the home if need be. Raises SupervisorError in one sentence when it cannot be written."""
+    try:
+        if not home.is_dir():
+            home.mkdir(parents=True)
+            # A server started by root runs as another user, which must be able to pass.
+            home.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        (home / "logs").mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+    except OSError as error:
+        raise SupervisorError(
+            f"the home {home} cannot be written ({error.strerror}); set PRICING_HOME to a folder of yours."
+        ) from None
+
+
+def lock_home(home: Path, patience: float) -> int:
+    """Lock the home for this process and return the descriptor that holds the lock.
+
+    Waits up to `patience` seconds while what an earlier, killed supervisor left is being cleaned up.
+    Raises SupervisorError when a supervisor runs there.
+    """
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = _owner(descriptor)
+            if owner is not None and is_alive(owner):
+                os.close(descriptor)
+                raise SupervisorError(
+                    f"a pipeline is already running in {home} (pid {owner}); stop it or set PRICING_HOME."
+                ) from None
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise SupervisorError(
+                    f"processes of an earlier run in {home} are still ending; try again in a moment."
+                ) from None
+            time.sleep(0.05)
+        else:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+
+
+def running_pid(home: Path) -> int | None:
+    """Return the pid of the supervisor that runs in `home`; None when none does."""
+    try:
+        descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = _owner(descriptor)
+        return owner if owner is not None and is_alive(owner) else None
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def write_state(home: Path, state: dict[str, Any]) -> None:
+    """Replace `state.json` in one step, so that a reader never sees half of it."""
+    descriptor, temporary = tempfile.mkstemp(dir=home, prefix="state-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(state, file, indent=2)
+        os.replace(temporary, home / "state.json")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def read_state(home: Path) -> dict[str, Any] | None:
+    """Return what the supervisor that runs in `home` has written about itself; None when none runs.
+
+    Keys: `pid`, `started_at` (ISO 8601, UTC), `processes` (by name: `pid`, None while it is down; `restarts`;
+    `log`), and whatever was recorded, such as `urls`.
+    """
+    pid = running_pid(home)
+    if pid is None:
+        return None
+    try:
+        state: dict[str, Any] = json.loads((home / "state.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return state if state.get("pid") == pid else None
+
+
+def _owner(lock: int) -> int | None:
+    content = os.pread(lock, 20, 0).strip()
+    return int(content) if content.isdigit() else None

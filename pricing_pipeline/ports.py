@@ -1,0 +1,43 @@
+"""TCP ports on loopback: is one free, and which one is."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from pricing_pipeline.errors import SupervisorError
+
+LOOPBACK = "127.0.0.1"
+
+
+def require_free_port(port: int, name: str, setting: str) -> int:
+    """Return `port` if nothing listens there on loopback, or some free port when it is 0.
+
+    `name` says what wants it ("the Dagster UI"), `setting` is the variable that chooses another.
+    Raises SupervisorError with both when the port is taken or forbidden. The port is only looked at, not held.
+    """
+    with socket.socket() as probe:
+        # Without this, connections of the last run that linger in TIME_WAIT would look like a server.
+        # It hides no listener on Linux; on macOS it hides one that listens on all addresses, hence the call.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen(1)
+        except OSError as error:
+            raise _refusal(error, port, name, setting) from None
+        chosen: int = probe.getsockname()[1]
+    if port and _answers(port):
+        raise _refusal(OSError(errno.EADDRINUSE, ""), port, name, setting)
+    return chosen
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as caller:
+        caller.settimeout(0.5)
+        return caller.connect_ex((LOOPBACK, port)) == 0
+
+
+def _refusal(error: OSError, port: int, name: str, setting: str) -> SupervisorError:
+    if error.errno == errno.EADDRINUSE:
+        return SupervisorError(f"port {port} for {name} is in use; stop what uses it or set {setting}.")
+    return SupervisorError(f"port {port} for {name} cannot be used ({error.strerror}); set {setting}.")

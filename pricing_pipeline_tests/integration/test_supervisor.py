@@ -1,0 +1,437 @@
+"""The supervisor with real children: every way to end it leaves nothing, every death is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from pricing_pipeline.children import Child, Command, Watched
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.home import lock_home, read_state, running_pid
+from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.processes import rotate_log
+from pricing_pipeline.supervisor import Supervisor
+
+GRACE = 0.5
+
+POLITE = "import time; time.sleep(600)"
+
+# Ignores what asks it to end, and leaves a descendant elsewhere that does the same.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open(sys.argv[1] + ".part", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(sys.argv[1] + ".part", sys.argv[1])
+        time.sleep(600)
+    os._exit(0)
+time.sleep(600)
+"""
+
+SUPERVISE = """
+import os, sys
+from pathlib import Path
+from pricing_pipeline.children import Child
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.supervisor import Supervisor
+
+home, grace, polite, stubborn = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4]
+far = home / "far.pid"
+try:
+    with Supervisor(home, grace=grace) as supervisor:
+        supervisor.start(Child("polite", [sys.executable, "-c", polite], os.environ))
+        if stubborn:
+            argv = [sys.executable, "-c", stubborn, str(far)]
+            supervisor.start(Child("stubborn", argv, os.environ, ready=far.exists))
+        supervisor.wait_until_ready()
+        print("ready", flush=True)
+        supervisor.run_until_stopped()
+    print("stopped", flush=True)
+except PricingError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
+class Running:
+    """A supervisor in a process of its own, and everything below it."""
+
+    def __init__(self, home: Path, *, grace: float = GRACE, stubborn: bool = False, **options: Any) -> None:
+        self.home = home
+        argv = [sys.executable, "-c", SUPERVISE, str(home), str(grace), POLITE, STUBBORN if stubborn else ""]
+        self.process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+        assert self.process.stdout is not None
+        self.answer = self.process.stdout.readline().strip()
+        below = set(psutil.Process(self.process.pid).children(recursive=True)) if self.answer else set()
+        if stubborn and self.answer:
+            below.add(psutil.Process(int((home / "far.pid").read_text())))
+        self.below = [process for process in below if not has_ended(process)]
+
+    def state(self) -> dict[str, Any]:
+        """Return what it says about itself."""
+        state = read_state(self.home)
+        assert state is not None
+        return state
+
+    def pid_of(self, name: str) -> int:
+        """Return the pid of one of its children, waiting while it is down."""
+        wait_until(lambda: self.state()["processes"][name]["pid"] is not None)
+        return int(self.state()["processes"][name]["pid"])
+
+    def guardian(self) -> psutil.Process:
+        """Return the process that cleans up after it."""
+        return next(process for process in self.below if "guardian.py" in " ".join(process.cmdline()))
+
+    def end(self, number: int) -> str:
+        """Send a signal, wait for the end, return what it printed after it was ready."""
+        self.process.send_signal(number)
+        output, _ = self.process.communicate(timeout=30)
+        return str(output)
+
+    def nothing_left(self) -> bool:
+        """Tell whether everything that was below it has ended."""
+        return all(has_ended(process) for process in self.below)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Runs supervisors; what a failed test leaves of them is killed."""
+    made: list[Running] = []
+
+    def make(**options: Any) -> Running:
+        made.append(Running(tmp_path / "home", **options))
+        return made[-1]
+
+    yield make
+    for running in made:
+        running.process.kill()
+        running.process.communicate()
+        for process in running.below:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Tell whether a process is gone, or only waits for its parent to take note."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until `condition` holds, or fail."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_f24_a_signal_stops_everything(run: Callable[..., Running], number: int) -> None:
+    """Ctrl-C, SIGTERM and a closed terminal leave nothing, not even what ignores SIGTERM in another session."""
+    running = run(stubborn=True)
+    assert len(running.below) == 4  # guardian, polite, stubborn, and its far descendant
+    assert running.end(number) == "stopped\n"
+    assert running.process.returncode == 0
+    assert running.nothing_left()
+    assert not (running.home / "state.json").exists()
+    assert read_state(running.home) is None
+
+
+def test_f24_a_second_signal_ends_the_grace(run: Callable[..., Running]) -> None:
+    """Who presses Ctrl-C again does not wait for the stubborn; the terminal's double delivery is one press."""
+    running = run(stubborn=True, grace=60)
+    running.process.send_signal(signal.SIGINT)
+    running.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.process.wait(0.7)
+    assert running.end(signal.SIGINT) == "stopped\n"
+    assert running.nothing_left()
+
+
+def test_f24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> None:
+    """kill -9: the polite go by their death signal, the guardian ends the rest, and the next start waits for it."""
+    running = run(stubborn=True)
+    running.end(signal.SIGKILL)
+    assert running_pid(running.home) is None
+    (running.home / "far.pid").unlink()
+    successor = run(stubborn=True)
+    assert successor.answer == "ready"
+    assert running.nothing_left()
+    assert successor.end(signal.SIGTERM) == "stopped\n"
+
+
+def test_f24_killed_together_with_its_guardian(run: Callable[..., Running]) -> None:
+    """Even then the next start finds what is left and ends it before it starts anything."""
+    running = run(stubborn=True)
+    running.guardian().kill()
+    running.end(signal.SIGKILL)
+    assert not running.nothing_left()
+    (running.home / "far.pid").unlink()
+    successor = run(stubborn=True)
+    assert running.nothing_left()
+    assert successor.end(signal.SIGTERM) == "stopped\n"
+
+
+def test_f24_a_killed_guardian_is_replaced(run: Callable[..., Running]) -> None:
+    """The safety net is mended while everything goes on."""
+    running = run(stubborn=True)
+    first = running.guardian()
+    first.kill()
+    me = psutil.Process(running.process.pid)
+
+    def second() -> list[psutil.Process]:
+        return [c for c in me.children() if c != first and "guardian.py" in " ".join(c.cmdline())]
+
+    wait_until(lambda: bool(second()))
+    running.below += second()
+    running.end(signal.SIGKILL)
+    wait_until(running.nothing_left)
+
+
+def test_f24_started_by_a_script_in_the_background(run: Callable[..., Running]) -> None:
+    """`make run &` in a script starts us with SIGINT ignored: it works all the same, and children do not inherit."""
+    running = run(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    status = Path(f"/proc/{running.pid_of('polite')}/status").read_text()
+    for field in ("SigIgn", "SigBlk"):
+        mask = int(re.findall(rf"{field}:\t(\w+)", status)[0], 16)
+        assert not mask & (1 << (signal.SIGINT - 1)), field
+        assert not mask & (1 << (signal.SIGTERM - 1)), field
+    assert running.end(signal.SIGINT) == "stopped\n"
+    assert running.nothing_left()
+
+
+def test_f24_nohup_outlives_the_terminal(run: Callable[..., Running]) -> None:
+    """Under nohup a closed terminal is ignored, as asked."""
+    running = run(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running.process.send_signal(signal.SIGHUP)
+    first = running.pid_of("polite")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: running.pid_of("polite") != first)  # so it is not stopping
+    assert running.end(signal.SIGTERM) == "stopped\n"
+
+
+def test_f24_a_killed_child_starts_again(run: Callable[..., Running]) -> None:
+    """kill -9 of a child: a new one within seconds, the others undisturbed, and the state says so."""
+    running = run(stubborn=True)
+    first, other = running.pid_of("polite"), running.pid_of("stubborn")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: running.state()["processes"]["polite"]["restarts"] == 1)
+    assert running.pid_of("polite") != first
+    assert running.pid_of("stubborn") == other
+    running.below.append(psutil.Process(running.pid_of("polite")))
+    assert running.end(signal.SIGTERM) == "stopped\n"
+    assert running.nothing_left()
+
+
+def test_f24_adopted_orphans_do_not_become_zombies(run: Callable[..., Running]) -> None:
+    """A descendant that lost its parent is ours when it dies."""
+    running = run(stubborn=True)
+    far = int((running.home / "far.pid").read_text())
+    assert psutil.Process(far).ppid() == running.process.pid
+    os.kill(far, signal.SIGKILL)
+    wait_until(lambda: not psutil.pid_exists(far))
+
+
+def test_f24_a_second_start_is_refused(run: Callable[..., Running]) -> None:
+    """It says which process runs there and what to do, and harms nothing."""
+    running, second = run(), run()
+    assert second.answer == ""
+    _, errors = second.process.communicate(timeout=10)
+    assert second.process.returncode == 1
+    assert errors == (
+        f"SupervisorError: a pipeline is already running in {running.home} (pid {running.process.pid}); "
+        "stop it or set PRICING_HOME.\n"
+    )
+    assert running_pid(running.home) == running.process.pid
+    assert running.end(signal.SIGTERM) == "stopped\n"
+
+
+def test_f24_the_state_is_told(run: Callable[..., Running]) -> None:
+    """`state.json` has pids, start and logs; it and the logs are their owner's alone."""
+    running = run()
+    state = running.state()
+    assert state["pid"] == running.process.pid
+    assert state["started_at"].endswith("+00:00")
+    assert state["processes"]["polite"]["log"] == str(running.home / "logs" / "polite.log")
+    for path in (running.home / "state.json", running.home / "logs" / "polite.log"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    running.end(signal.SIGTERM)
+
+
+def test_f1_a_child_that_dies_while_starting_is_told(tmp_path: Path) -> None:
+    """The error has the name, the status and the last log lines of this start; what had been started stops."""
+    log = tmp_path / "home" / "logs" / "broken.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("of an earlier start\n")
+    broken = [sys.executable, "-c", "print('no such table', flush=True); raise SystemExit(3)"]
+    polite: list[psutil.Process] = []
+
+    def start() -> None:
+        with Supervisor(tmp_path / "home", grace=GRACE) as supervisor:
+            supervisor.start(Child("polite", [sys.executable, "-c", POLITE], os.environ))
+            supervisor.wait_until_ready("polite")
+            processes = json.loads((tmp_path / "home" / "state.json").read_text())["processes"]
+            polite.append(psutil.Process(processes["polite"]["pid"]))
+            supervisor.start(Child("broken", broken, os.environ, ready=lambda: False))
+            supervisor.wait_until_ready()
+
+    expected = r"broken ended \(exit status 3\) before .*\n    no such table"
+    with pytest.raises(SupervisorError, match=expected) as error:
+        start()
+    assert "earlier" not in str(error.value)
+    assert has_ended(polite[0])
+
+
+def test_f1_a_missing_program_is_told(tmp_path: Path) -> None:
+    """One sentence instead of a traceback."""
+    with (
+        pytest.raises(SupervisorError, match=r"absent cannot be started: /nowhere/absent: No such file"),
+        Supervisor(tmp_path / "home") as supervisor,
+    ):
+        supervisor.start(Child("absent", ["/nowhere/absent"], os.environ))
+
+
+def test_f1_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A file in its place, or a folder of somebody else: one sentence with the setting."""
+    (tmp_path / "file").write_text("")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    homes = [tmp_path / "file", tmp_path / "file" / "home"] + ([closed] if os.geteuid() else [])
+    for home in homes:
+        with pytest.raises(
+            SupervisorError, match=r"^the home .* cannot be written \(.*\); set PRICING_HOME .*\.$"
+        ):
+            Supervisor(home).__enter__()
+
+
+def test_f24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) -> None:
+    """0.5 s, doubling to 30 s; a minute of life starts over. A child that need not run stays down."""
+    command = Command(Child("short", ["/bin/false"], {}), tmp_path)
+    command.launch()
+    watched = Watched("short", command, restart=True)
+    now = watched.launched_at
+    pauses = []
+    for _ in range(8):
+        wait_until(lambda: command.poll() is not None)
+        assert watched.look_after(now)
+        assert watched.restart_at is not None
+        pauses.append(watched.restart_at - now)
+        assert not watched.look_after(watched.restart_at - 0.01)
+        now = watched.restart_at
+        assert watched.look_after(now)
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    wait_until(lambda: command.poll() is not None)
+    watched.look_after(now + 61)
+    assert watched.restart_at == pytest.approx(now + 61.5)
+
+    once = Watched("short", command, restart=False)
+    assert once.look_after(now)
+    assert once.is_over
+    assert not once.look_after(now + 1000)
+
+
+def test_f24_a_killed_database_starts_again_and_stops_last(open_folder: Path) -> None:
+    """kill -9 of PostgreSQL: restarted at the same address with its data, while everything else runs on."""
+    home = open_folder / "home"
+    with Supervisor(home, grace=GRACE) as supervisor:
+        server = EmbeddedServer(home, relocation=open_folder / "elsewhere")
+        server.start()
+        supervisor.watch("postgresql", server)
+        supervisor.start(Child("polite", [sys.executable, "-c", POLITE], os.environ))
+        url, first = server.url("pricing"), server.pid
+        other = json.loads((home / "state.json").read_text())["processes"]["polite"]["pid"]
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+
+        def answers() -> bool:
+            with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+                return connection.execute("SELECT n FROM kept").fetchone() == (7,)
+            return False
+
+        assert supervisor.wait_until(lambda: server.pid not in (first, None) and answers(), seconds=20)
+        processes = json.loads((home / "state.json").read_text())["processes"]
+        assert processes["postgresql"]["restarts"] >= 1
+        assert processes["polite"] == {"pid": other, "restarts": 0, "log": str(home / "logs/polite.log")}
+        second = psutil.Process(server.pid)
+    assert has_ended(second)
+    assert server.log_path.read_text().rstrip().endswith("database system is shut down")
+
+
+def test_f24_a_lock_outlives_no_process(tmp_path: Path) -> None:
+    """A reader of the state never takes the lock away from a start; a dead owner's pid means nothing."""
+    assert running_pid(tmp_path) is None
+    (tmp_path / "lock").write_text("999999999\n")
+    assert running_pid(tmp_path) is None
+    lock = lock_home(tmp_path, patience=0)
+    assert running_pid(tmp_path) == os.getpid()
+    os.close(lock)
+    assert running_pid(tmp_path) is None
+
+
+def test_f1_a_port_in_use_is_told() -> None:
+    """Whatever way somebody listens, it is found; the sentence names port, purpose and setting."""
+    for address, option in (("127.0.0.1", socket.SO_REUSEADDR), ("0.0.0.0", socket.SO_REUSEPORT)):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, option, 1)
+            listener.bind((address, 0))
+            listener.listen()
+            port = listener.getsockname()[1]
+            with pytest.raises(SupervisorError) as error:
+                require_free_port(port, "the Dagster UI", "PRICING_WEB_PORT")
+            assert str(error.value) == (
+                f"port {port} for the Dagster UI is in use; stop what uses it or set PRICING_WEB_PORT."
+            )
+
+
+def test_f1_a_port_of_the_last_run_is_free_at_once() -> None:
+    """Connections that linger after a stop are no server. Port 0 picks one."""
+    chosen = require_free_port(0, "the sandbox", "PRICING_SANDBOX_PORT")
+    assert chosen > 0
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            accepted, _ = listener.accept()
+            accepted.close()  # the server closes first, so its side lingers
+            assert client.recv(1) == b""
+    assert require_free_port(port, "the sandbox", "PRICING_SANDBOX_PORT") == port
+
+
+def test_f24_logs_are_moved_aside_while_written(tmp_path: Path) -> None:
+    """The writer keeps its descriptor and goes on in the emptied file; one older generation stays."""
+    path = tmp_path / "x.log"
+    with path.open("ab", buffering=0) as writer:
+        writer.write(b"a" * 100)
+        assert not rotate_log(path, limit=100)
+        writer.write(b"b")
+        assert rotate_log(path, limit=100)
+        writer.write(b"c")
+    assert path.read_bytes() == b"c"
+    assert path.with_name("x.log.1").read_bytes() == b"a" * 100 + b"b"
+    assert not rotate_log(tmp_path / "absent.log")
