@@ -1,0 +1,83 @@
+"""The real clients against the sandbox, over HTTP: what they read is what it has, in every style it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline.domain import FailureKind, Fetcher, Window
+from pricing_pipeline.errors import KeyRefused, Throttled
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.sandbox.recorded import recorded_bars
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
+STYLES = [{}, {"error_style": "body"}, {"quote_stamps": "candle"}, {"market_hours": "exchange"}]
+
+
+@contextmanager
+def clients(
+    sandbox: RunningSandbox, key: str | None = None
+) -> Iterator[tuple[ProviderClient, ProviderClient]]:
+    with ExitStack() as stack:
+        yield (
+            stack.enter_context(
+                ProviderClient(PROVIDERS["twelvedata"], sandbox.twelvedata_url, SecretStr(key or sandbox.key))
+            ),
+            stack.enter_context(ProviderClient(PROVIDERS["mfapi"], sandbox.mfapi_url)),
+        )
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_f1_clients_read_the_sandbox_in_every_style(style):
+    with running_sandbox(clock=lambda: NOON, **style) as sandbox, clients(sandbox) as (twelvedata, mfapi):
+        quotes = twelvedata.fetch(Fetcher.QUOTE, ["AAPL", "EUR/USD", "BTC/USD", "NOPE"], None)
+        seen = {one.symbol: one for one in quotes.answer.observations}
+        assert set(seen) == {"AAPL", "EUR/USD", "BTC/USD"}
+        assert {one.currency for one in seen.values()} == {"USD"}
+        assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in seen.values())
+        assert [(one.symbol, one.kind) for one in quotes.answer.failures] == [
+            ("NOPE", FailureKind.UNKNOWN_SYMBOL)
+        ]
+        weekend = Window(date(2026, 11, 14), date(2026, 11, 15))
+        assert twelvedata.fetch(Fetcher.DAILY_BARS, ["AAPL"], weekend).answer.empty == {"AAPL"}
+        navs = mfapi.fetch(Fetcher.NAV, ["118632"], None).answer.observations
+        assert (navs[0].observed_at, navs[0].currency) == (datetime(2026, 11, 17, tzinfo=UTC), "INR")
+        failures = mfapi.fetch(Fetcher.NAV, ["950000"], None).answer.failures
+        assert [one.kind for one in failures] == [FailureKind.UNKNOWN_SYMBOL]
+        assert [call["units"] for call in sandbox.calls("twelvedata")] == [4, 1]
+
+
+def test_g6_the_client_reads_thirteen_years_to_the_last_digit():
+    with running_sandbox() as sandbox, clients(sandbox) as (twelvedata, _):
+        window = Window(date(2000, 3, 1), date(2013, 2, 28))
+        found = twelvedata.fetch(Fetcher.DAILY_BARS, ["AAPL", "FB", "GOOG", "IBM", "MSFT"], window).answer
+        assert not found.failures
+        for symbol, bars in recorded_bars().items():
+            expected = [
+                (bar.day, *map(Decimal, (bar.open, bar.high, bar.low, bar.close, bar.volume)))
+                for bar in bars
+                if bar.day <= window.end
+            ]
+            assert expected == [
+                (one.observed_at.date(), one.open, one.high, one.low, one.close, one.volume)
+                for one in found.observations
+                if one.symbol == symbol
+            ]
+        assert sum(call["units"] for call in sandbox.calls()) == 5
+
+
+@pytest.mark.parametrize("style", ["status", "body"])
+def test_a6_clients_understand_its_refusals(style):
+    with running_sandbox(credits_per_minute=2, error_style=style) as sandbox:
+        with clients(sandbox) as (twelvedata, _), pytest.raises(Throttled):
+            twelvedata.fetch(Fetcher.QUOTE, ["AAPL", "IBM", "MSFT"], None)
+        with clients(sandbox, "another-key-of-16-or-more") as (twelvedata, _), pytest.raises(KeyRefused):
+            twelvedata.fetch(Fetcher.QUOTE, ["AAPL"], None)
+        assert [call["refused"] for call in sandbox.calls()] == [True, False]
