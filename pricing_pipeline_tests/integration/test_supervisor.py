@@ -162,7 +162,9 @@ def test_f24_a_signal_stops_everything(run: Callable[..., Running], number: int)
 def test_f24_a_second_signal_ends_the_grace(run: Callable[..., Running]) -> None:
     """Who presses Ctrl-C again does not wait for the stubborn; the terminal's double delivery is one press."""
     running = run(stubborn=True, grace=60)
+    polite = psutil.Process(running.pid_of("polite"))
     running.process.send_signal(signal.SIGINT)
+    wait_until(lambda: has_ended(polite))  # so it is stopping
     running.process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         running.process.wait(0.7)
@@ -175,6 +177,8 @@ def test_f24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> 
     running = run(stubborn=True)
     running.end(signal.SIGKILL)
     assert running_pid(running.home) is None
+    with pytest.raises(SupervisorError, match=r"an earlier run in .* are still ending"):
+        lock_home(running.home, patience=0)
     (running.home / "far.pid").unlink()
     successor = run(stubborn=True)
     assert successor.answer == "ready"
@@ -183,10 +187,13 @@ def test_f24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> 
 
 
 def test_f24_killed_together_with_its_guardian(run: Callable[..., Running]) -> None:
-    """Even then the next start finds what is left and ends it before it starts anything."""
+    """The polite still get their death signal; the next start ends the rest before it starts anything."""
     running = run(stubborn=True)
+    polite = psutil.Process(running.pid_of("polite"))
+    running.process.send_signal(signal.SIGSTOP)  # or it would replace its guardian
     running.guardian().kill()
     running.end(signal.SIGKILL)
+    wait_until(lambda: has_ended(polite))
     assert not running.nothing_left()
     (running.home / "far.pid").unlink()
     successor = run(stubborn=True)
@@ -210,14 +217,22 @@ def test_f24_a_killed_guardian_is_replaced(run: Callable[..., Running]) -> None:
     wait_until(running.nothing_left)
 
 
+def in_background() -> None:
+    """Do what a shell does with `command &` in a script."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+
+
+def unheard(pid: int) -> set[int]:
+    """Return the signals that a process ignores or blocks."""
+    masks = re.findall(r"Sig(?:Ign|Blk):\t(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return {number for number in range(1, 32) for mask in masks if int(mask, 16) & (1 << (number - 1))}
+
+
 def test_f24_started_by_a_script_in_the_background(run: Callable[..., Running]) -> None:
     """`make run &` in a script starts us with SIGINT ignored: it works all the same, and children do not inherit."""
-    running = run(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-    status = Path(f"/proc/{running.pid_of('polite')}/status").read_text()
-    for field in ("SigIgn", "SigBlk"):
-        mask = int(re.findall(rf"{field}:\t(\w+)", status)[0], 16)
-        assert not mask & (1 << (signal.SIGINT - 1)), field
-        assert not mask & (1 << (signal.SIGTERM - 1)), field
+    running = run(preexec_fn=in_background)
+    assert not {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM} & unheard(running.pid_of("polite"))
     assert running.end(signal.SIGINT) == "stopped\n"
     assert running.nothing_left()
 
@@ -227,6 +242,7 @@ def test_f24_nohup_outlives_the_terminal(run: Callable[..., Running]) -> None:
     running = run(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     running.process.send_signal(signal.SIGHUP)
     first = running.pid_of("polite")
+    assert signal.SIGHUP not in unheard(first)
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: running.pid_of("polite") != first)  # so it is not stopping
     assert running.end(signal.SIGTERM) == "stopped\n"
