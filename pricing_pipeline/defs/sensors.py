@@ -18,7 +18,8 @@ from pricing_pipeline.settings import load_settings
 
 # A strict comparison against Dagster's 5 s loop: an interval of 5 would tick every 5 and 10 s in turn.
 _EVERY_LOOP = 4
-_HAND_OVER_SECONDS = 9.0
+# A tick every five seconds, a launch of three to nine: asked for this early, the successor is there in time.
+_HAND_OVER_SECONDS = 15.0
 _LAUNCH_PATIENCE_SECONDS = 30.0
 _RELOAD_PATIENCE_SECONDS = 20.0
 

@@ -10,7 +10,7 @@ BEGIN
     now_ := pricing.clock();
     -- A drain about to end does not count: its successor starts beside it, and no second is lost.
     IF EXISTS (SELECT FROM pricing.drains d
-               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '12 seconds') THEN
+               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '16 seconds') THEN
         RETURN NULL;
     END IF;
     INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until)
