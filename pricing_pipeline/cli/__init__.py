@@ -1,0 +1,63 @@
+"""The command line `pricing-pipeline`. Here the commands are only put together."""
+
+from __future__ import annotations
+
+import logging
+
+import typer
+
+from pricing_pipeline.cli import commands
+from pricing_pipeline.cli.program import PlainLines, Program
+
+app = typer.Typer(
+    name="pricing-pipeline",
+    cls=Program,
+    help="Keeps exactly the prices people look at fresh, inside every provider's limits.",
+    epilog="`pricing-pipeline COMMAND --help` shows an example of each command.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_queue = typer.Typer(help="Look at the fetch queue.")
+_registry = typer.Typer(help="Look at the data types, or add one.")
+_db = typer.Typer(help="Look after the database.")
+
+for _command in (
+    commands.up,
+    commands.subscribe,
+    commands.unsubscribe,
+    commands.price,
+    commands.history,
+    commands.backfill,
+    commands.status,
+):
+    app.command()(_command)
+_queue.command("list")(commands.queue_list)
+_registry.command("list")(commands.registry_list)
+_registry.command("add")(commands.registry_add)
+_db.command("upgrade")(commands.db_upgrade)
+app.add_typer(_queue, name="queue")
+app.add_typer(_registry, name="registry")
+app.add_typer(_db, name="db")
+app.command()(commands.sandbox)
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(version_of("pricing-pipeline"))
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point of the command `pricing-pipeline`."""
+    logging.basicConfig(level=logging.WARNING, handlers=[PlainLines()])
+    app(prog_name="pricing-pipeline")

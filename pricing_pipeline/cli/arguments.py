@@ -1,0 +1,42 @@
+"""What people type, turned into what the code works with. What only a database can judge is judged elsewhere."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+import typer
+
+from pricing_pipeline.domain import Window
+from pricing_pipeline.errors import InvalidRange
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
+
+def day(given: str, option: str, *, last: bool = False) -> date:
+    """A day: YYYY-MM-DD, or YYYY-MM for a month's first day, or its last if `last`. Else a usage error."""
+    try:
+        if _DAY.fullmatch(given):
+            return date.fromisoformat(given)
+        if _MONTH.fullmatch(given):
+            first = date.fromisoformat(f"{given}-01")
+            return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1) if last else first
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{option} {given!r} is not a day. Write it like 2013-02-28, or 2013-02")
+
+
+def span(first: date, last: date) -> Window:
+    """The days between two, both included. Raises InvalidRange when they are upside down."""
+    if first > last:
+        raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
+    return Window(first, last)
+
+
+def names(given: str, option: str) -> list[str]:
+    """Names between commas, each once, in their order. None at all is a usage error."""
+    found = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not found:
+        raise typer.BadParameter(f"{option} names nothing. Write it like AAPL,MSFT")
+    return found

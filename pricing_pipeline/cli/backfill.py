@@ -1,0 +1,154 @@
+"""`backfill`: check what is asked, have it fetched one way or the other, tell how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import date
+
+import typer
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.arguments import span
+from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
+from pricing_pipeline.cli.dagster_runs import Webserver
+from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.output import console, listed, print_json, size
+from pricing_pipeline.cli.program import warn
+from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.home import read_state
+from pricing_pipeline.refresh import Progress
+from pricing_pipeline.settings import Settings, load_settings
+
+_NO_COST = reads.Cost(0, 0, 0, 0)
+
+
+def backfill(
+    data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool
+) -> bool:
+    """Fetch what is missing between two days (the last one None: today); False when that did not succeed."""
+    settings = load_settings()
+    urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
+    cost, failures = _NO_COST, list[reads.Failure]()
+    with open_engine(settings, pool_size=6) as engine:
+        with engine.connect() as connection:
+            request = _checked(connection, data_type, first, last, symbols)
+        with _progress(data_type, quiet=as_json) as show:
+            outcome = _fetch(settings, urls, engine, request, show)
+        if outcome.backfill_id is not None:
+            with engine.connect() as connection:
+                cost = reads.backfill_cost(connection, outcome.backfill_id)
+                failures = reads.backfill_failures(connection, outcome.backfill_id)
+    if as_json:
+        print_json(
+            {
+                "data_type": data_type,
+                "from": request.window.start,
+                "to": request.window.end,
+                "symbols": symbols,
+            }
+            | asdict(outcome)
+            | asdict(cost)
+            | {"failures": [asdict(failure) for failure in failures]}
+        )
+    else:
+        _say(request, outcome, cost)
+    if not outcome.is_complete:
+        _complain(outcome, failures)
+    elif outcome.run_status in ("FAILURE", "CANCELED"):
+        warn(f"everything is fetched, yet the run ended as {outcome.run_status}: {outcome.run_url}")
+    return outcome.is_complete
+
+
+def _checked(
+    connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
+) -> Request:
+    """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""
+    today = reads.today(connection)
+    asked = span(first, last or max(today, first))
+    kind = reads.data_type(connection, name)
+    if kind.history_from is None:
+        raise InvalidRange(
+            f"data type {name} keeps no history that could be backfilled. "
+            "Set history_from in the registry if its provider has history."
+        )
+    if asked.end < kind.history_from or asked.start > today:
+        raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
+    if symbols is not None:
+        reads.require_instruments(connection, kind, symbols)
+    return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
+
+
+def _fetch(
+    settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
+) -> Outcome:
+    if "dagster" in urls:
+        with Webserver(urls["dagster"]) as webserver:
+            if webserver.answers():
+                return in_dagster(webserver, engine, request, show)
+        warn(f"Dagster at {urls['dagster']} does not answer; the backfill runs in this process.")
+    if settings.sandbox and settings.sandbox_url is None and "sandbox" in urls:
+        settings = settings.model_copy(update={"sandbox_url": urls["sandbox"]})
+    return in_process(settings, engine, request, show)
+
+
+@contextmanager
+def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
+    """A progress bar on standard error, where a person looks at it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as ProgressBar
+
+    screen = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=screen, disable=quiet or not screen.is_terminal) as bar:
+        task = bar.add_task(data_type, total=None)
+
+        def show(what: str, progress: Progress) -> None:
+            bar.update(
+                task,
+                description=f"{data_type}: {what}",
+                completed=progress.tasks - progress.open,
+                total=progress.tasks or None,
+            )
+
+        yield show
+
+
+def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
+    window, name = request.window, request.kind.data_type
+    whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
+    if outcome.run_url is not None:
+        typer.echo(f"run: {outcome.run_url}")
+    if outcome.backfill_id is None:
+        return
+    if outcome.tasks == 0:
+        typer.echo(
+            f"{name}{whose}: everything from {window.start} to {window.end} is stored already; no call was made."
+        )
+        return
+    done = outcome.tasks - outcome.open - outcome.failed
+    typer.echo(
+        f"{name}{whose}, {window.start} to {window.end}: {done} of {outcome.tasks} tasks done, "
+        f"{cost.rows_stored} values stored with {cost.calls} calls "
+        f"({cost.units} units, {size(cost.wire_bytes)})."
+    )
+
+
+def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:
+    for failure in failures:
+        typer.echo(f"  {failure.symbol}: {failure.message or failure.kind}", err=True)
+    if outcome.failed:
+        sentence = (
+            f"{outcome.failed} of {outcome.tasks} tasks failed; the rest is stored. "
+            "`pricing-pipeline queue list --status failed` shows them."
+        )
+    elif outcome.open:
+        sentence = (
+            f"the run ended as {outcome.run_status} with {outcome.open} of {outcome.tasks} tasks still queued. "
+            f"The next drain or backfill fetches them; {outcome.run_url} shows why it ended."
+        )
+    else:
+        sentence = f"the run ended as {outcome.run_status} before anything was planned: {outcome.run_url}"
+    typer.echo(f"error: {sentence}", err=True)

@@ -1,0 +1,156 @@
+"""The two ways of a backfill: as a run of Dagster that is followed from here, or in this process.
+
+What is missing is decided by the database (`pricing.plan_backfill`), so both ways fetch the same, and only once.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from pricing_pipeline import registry
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Webserver
+from pricing_pipeline.cli.program import warn
+from pricing_pipeline.domain import DataType, Window
+from pricing_pipeline.errors import DatabaseError, PricingError, ProviderDown
+from pricing_pipeline.providers.configured import configured_clients, sandbox_url
+from pricing_pipeline.refresh import Progress, Refresher
+from pricing_pipeline.settings import Settings
+
+_FOLLOW_SECONDS = 0.5
+_ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})
+_NOTHING_YET = Progress(0, 0, 0)
+
+Show = Callable[[str, Progress], None]
+"""Shows what goes on, and how far it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A backfill that makes sense: of a data type that has history, over days that may have some."""
+
+    kind: DataType
+    window: Window
+    symbols: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a backfill ended; without Dagster there is no run. `backfill_id` is None if nothing was planned."""
+
+    backfill_id: UUID | None
+    tasks: int
+    open: int
+    failed: int
+    run_id: str | None = None
+    run_url: str | None = None
+    run_status: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Every task done. A run may still have failed after its last task: then its status says so."""
+        return self.backfill_id is not None and self.open == 0 and self.failed == 0
+
+
+def in_process(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
+    """Plan and fetch here, within the limits and beside whoever else drains the queue.
+
+    Raises ProviderDown when the sandbox is to be asked and does not run.
+    """
+    if settings.sandbox:
+        _require_sandbox(settings)
+    with engine.connect() as connection:
+        base_urls = registry.provider_urls(connection)
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    with (
+        configured_clients(settings, base_urls) as clients,
+        Refresher(engine, clients, worker=worker) as refresher,
+    ):
+        plan = refresher.plan_backfill(request.kind.data_type, request.window, request.symbols)
+        try:
+            end = refresher.backfill(plan, lambda progress: show("fetching", progress))
+        except KeyboardInterrupt:
+            warn("stopped. What is not fetched yet stays queued, for whoever drains the queue next.")
+            raise
+    return Outcome(plan.id, end.tasks, end.open, end.failed)
+
+
+def in_dagster(webserver: Webserver, engine: Engine, request: Request, show: Show) -> Outcome:
+    """Have Dagster do it, and follow until its run has ended. Raises PricingError when it refuses."""
+    name = request.kind.data_type
+    where = webserver.find(name)
+    if where is None:
+        raise PricingError(
+            f"Dagster at {webserver.url} has no asset price_history/{name} yet. "
+            "A new data type takes up to half a minute to appear; try again then."
+        )
+    run_id = webserver.launch(where, name, request.window, request.symbols)
+    show("starting", _NOTHING_YET)
+    try:
+        return _follow(webserver, engine, run_id, name, show)
+    except KeyboardInterrupt:
+        warn(f"left. The run goes on: {webserver.run_url(run_id)}")
+        raise
+
+
+def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, show: Show) -> Outcome:
+    """Watch the tasks of a run's backfill until the run has ended.
+
+    While the webserver is away the tasks tell enough; while the database is away there is nothing but to wait.
+    """
+    backfill_id: UUID | None = None
+    progress = _NOTHING_YET
+    is_warned = False
+    status: str | None = "STARTING"
+    while True:
+        # Asked before the tasks are counted, so that what the run did before it ended is in the count.
+        try:
+            status, is_reachable = webserver.status(run_id), True
+        except DagsterUnreachable:
+            is_reachable = False
+        try:
+            with engine.begin() as connection:
+                backfill_id = backfill_id or reads.backfill_of_run(connection, run_id, data_type)
+                if backfill_id is not None:
+                    progress = reads.backfill_progress(connection, backfill_id)
+        except (DatabaseError, OperationalError) as error:
+            if not is_warned:
+                warn(f"{error} Waiting for it.")
+            is_warned = True
+        else:
+            is_warned = False
+            is_fetched = backfill_id is not None and progress.is_finished
+            if status in _ENDED or status is None or (not is_reachable and is_fetched):
+                url = webserver.run_url(run_id)
+                return Outcome(
+                    backfill_id, progress.tasks, progress.open, progress.failed, run_id, url, status
+                )
+        show(_phase(status, backfill_id is not None), progress)
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def _phase(status: str | None, is_planned: bool) -> str:
+    if is_planned:
+        return "fetching"
+    return "waiting for its turn" if status == "QUEUED" else "starting"
+
+
+def _require_sandbox(settings: Settings) -> None:
+    # Without this each task would be tried four times over minutes before it told that nobody listens there.
+    address = urlsplit(sandbox_url(settings))
+    try:
+        socket.create_connection((address.hostname or "", address.port or 80), timeout=2).close()
+    except OSError:
+        raise ProviderDown(
+            f"the sandbox at {address.geturl()} does not answer. Start it with `pricing-pipeline up` or "
+            "`pricing-pipeline sandbox`, or set PRICING_SANDBOX=false to ask the real providers."
+        ) from None

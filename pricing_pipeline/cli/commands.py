@@ -1,0 +1,321 @@
+"""Every command as it is typed: arguments, options, help. What it does is in a module imported when it runs.
+
+So `--help` answers at once, and a command pays only for what it uses.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.program import Json
+from pricing_pipeline.domain import Fetcher
+
+User = Annotated[str, typer.Argument(metavar="USER", help="Whose subscription it is: any name.")]
+Type = Annotated[str, typer.Argument(metavar="DATA_TYPE", help="A data type of `registry list`.")]
+Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
+Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL...", help="Symbols of instruments.")]
+Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
+
+
+class Status(StrEnum):
+    """The states of a task."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    SCHEDULED = "scheduled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Hours(StrEnum):
+    """When the sandbox's markets are open."""
+
+    ALWAYS = "always"
+    EXCHANGE = "exchange"
+
+
+class ErrorStyle(StrEnum):
+    """How the sandbox words Twelve Data's errors."""
+
+    STATUS = "status"
+    BODY = "body"
+
+
+_LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
+
+
+def up(
+    demo: Annotated[
+        bool, typer.Option("--demo/--no-demo", help="Load the sample registry and watch a few symbols.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Start everything and keep it running until Ctrl-C; what `make run` calls.
+
+    With --json, one line per step.
+
+    \b
+    Example: pricing-pipeline up --no-demo
+    """
+    from pricing_pipeline import stack
+    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.settings import load_settings
+
+    def say(line: str) -> None:
+        if as_json:
+            print_event({"event": "step", "message": line})
+        else:
+            typer.echo(line)
+
+    stack.up(load_settings(), demo=demo, say=say)
+
+
+def subscribe(
+    user: User,
+    data_type: Type,
+    symbols: Symbols,
+    minutes: Annotated[float | None, typer.Option(help="Leave after so many; otherwise at Ctrl-C.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
+
+    A symbol that nobody has asked for before becomes known, unverified until a provider's first valid
+    answer. With --json, one line per event: subscribed, price, heartbeat, warning, unsubscribed.
+
+    \b
+    Example: pricing-pipeline subscribe alice equity_quote AAPL MSFT --minutes 5
+    """
+    if minutes is not None and minutes <= 0:
+        raise typer.BadParameter(f"--minutes {minutes:g} leaves before it begins. Give more than 0")
+    from pricing_pipeline.cli import watch
+
+    watch.subscribe(user, data_type, symbols, minutes, as_json=as_json)
+
+
+def unsubscribe(user: User, data_type: Type, symbols: Symbols, as_json: Json = False) -> None:
+    """Stop watching; for a subscription that was not ended in its own window.
+
+    \b
+    Example: pricing-pipeline unsubscribe alice equity_quote AAPL MSFT
+    """
+    from pricing_pipeline.cli import watch
+
+    watch.unsubscribe(user, data_type, symbols, as_json=as_json)
+
+
+def price(symbol: Symbol, as_json: Json = False) -> None:
+    """Show the latest prices of a symbol: one for each data type that has one.
+
+    \b
+    Example: pricing-pipeline price AAPL --json
+    """
+    from pricing_pipeline.cli import read
+
+    read.price(symbol, as_json=as_json)
+
+
+def history(
+    symbol: Symbol,
+    data_type: Annotated[
+        str, typer.Option("--data-type", metavar="DATA_TYPE", help="A data type of `registry list`.")
+    ],
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="DATE", help="First day; else 30 days before the last.")
+    ] = None,
+    last: Last = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw it instead of listing it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the stored values of a symbol between two days (UTC, both included), unadjusted, oldest first.
+
+    \b
+    Example: pricing-pipeline history IBM --data-type equity_daily --from 2008-09 --to 2009-03 --plot
+    """
+    if plot and as_json:
+        raise typer.BadParameter("--plot draws for people; leave it out with --json")
+    from pricing_pipeline.cli import read
+    from pricing_pipeline.cli.arguments import day
+
+    first_day = None if first is None else day(first, "--from")
+    last_day = None if last is None else day(last, "--to", last=True)
+    read.history(symbol, data_type, first_day, last_day, plot=plot, as_json=as_json)
+
+
+def backfill(
+    data_type: Type,
+    first: Annotated[
+        str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")
+    ],
+    last: Last = None,
+    symbols: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Only these; else every active instrument.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fetch the history that is missing between two days. What is stored already costs no call.
+
+    Dagster does it if it runs on this home, and goes on when you leave; otherwise this process does.
+
+    \b
+    Example: pricing-pipeline backfill equity_daily --from 2000-03 --to 2013-02 --symbols AAPL,MSFT
+    """
+    from pricing_pipeline.cli import backfill as implementation
+    from pricing_pipeline.cli.arguments import day, names
+
+    first_day = day(first, "--from")
+    last_day = None if last is None else day(last, "--to", last=True)
+    wanted = None if symbols is None else names(symbols, "--symbols")
+    if not implementation.backfill(data_type, first_day, last_day, wanted, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def status(as_json: Json = False) -> None:
+    """Show what runs, what is watched, how fresh it is, and what limits and quota still allow.
+
+    \b
+    Example: pricing-pipeline status --json
+    """
+    from pricing_pipeline.cli import status as implementation
+
+    if not implementation.status(as_json=as_json):
+        raise typer.Exit(1)
+
+
+def queue_list(
+    statuses: Annotated[
+        list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
+    ] = _LIVE_AND_FAILED,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List tasks of the fetch queue: live ones in the order they are taken, then the newest finished ones.
+
+    \b
+    Example: pricing-pipeline queue list --status failed --limit 10
+    """
+    from pricing_pipeline.cli import admin
+
+    admin.list_queue([status.value for status in statuses], limit, as_json=as_json)
+
+
+def registry_list(as_json: Json = False) -> None:
+    """List the active data types.
+
+    \b
+    Example: pricing-pipeline registry list --json
+    """
+    from pricing_pipeline.cli import admin
+
+    admin.list_registry(as_json=as_json)
+
+
+def registry_add(
+    data_type: Annotated[
+        str, typer.Argument(metavar="DATA_TYPE", help="Its name: small letters, digits, _.")
+    ],
+    fetcher: Annotated[Fetcher, typer.Option(help="What is asked of a provider.")],
+    ttl: Annotated[int, typer.Option(metavar="MINUTES", help="How old a watched price may grow.")],
+    asset_class: Annotated[str, typer.Option(help="The instruments it applies to.")] = "equity",
+    schedule: Annotated[
+        str | None, typer.Option(metavar="CRON", help="Refresh all its instruments at these times.")
+    ] = None,
+    timezone: Annotated[str, typer.Option(help="Of the schedule, such as Asia/Kolkata.")] = "UTC",
+    history_from: Annotated[
+        str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
+    ] = None,
+    description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Add a data type. Its storage, assets, freshness policy and refresh follow by themselves.
+
+    \b
+    Example: pricing-pipeline registry add crypto_quote --fetcher quote --ttl 5 --asset-class crypto
+    """
+    from pricing_pipeline.cli import admin
+    from pricing_pipeline.cli.arguments import day
+
+    admin.add_data_type(
+        data_type,
+        fetcher=fetcher.value,
+        ttl_minutes=ttl,
+        asset_class=asset_class,
+        schedule=schedule,
+        timezone=timezone,
+        history_from=None if history_from is None else day(history_from, "--history-from"),
+        description=description,
+        as_json=as_json,
+    )
+
+
+def db_upgrade(as_json: Json = False) -> None:
+    """Bring the database to the current schema. Safe to repeat, and to run twice at once.
+
+    \b
+    Example: pricing-pipeline db upgrade
+    """
+    from pricing_pipeline.cli import admin
+
+    admin.upgrade(as_json=as_json)
+
+
+def sandbox(
+    port: Annotated[
+        int, typer.Option(envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one.")
+    ] = 8100,
+    credits_per_minute: Annotated[
+        int,
+        typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."),
+    ] = 2000,
+    credits_per_day: Annotated[
+        int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
+    ] = 0,
+    mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = "sandbox-key",
+    latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
+    market_hours: Annotated[
+        Hours, typer.Option(help="Open round the clock, or real sessions.")
+    ] = Hours.ALWAYS,
+    error_style: Annotated[
+        ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
+    ] = ErrorStyle.STATUS,
+    log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve look-alikes of Twelve Data and mfapi.in until Ctrl-C; `up` does so by itself.
+
+    \b
+    Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
+    """
+    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.sandbox.server import create_app, listen, make_server
+    from pricing_pipeline.sandbox.settings import SandboxSettings
+
+    settings = SandboxSettings(
+        port=port,
+        credits_per_minute=credits_per_minute or None,
+        credits_per_day=credits_per_day or None,
+        mfapi_calls_per_second=mfapi_calls_per_second or None,
+        twelvedata_key=key,
+        latency_ms=latency_ms,
+        seed=seed,
+        market_hours=market_hours.value,
+        error_style=error_style.value,
+        log_path=log,
+    )
+    with listen(settings) as sock:
+        url = f"http://{settings.host}:{sock.getsockname()[1]}"
+        application = create_app(settings)
+        if as_json:
+            print_event({"event": "listening", "url": url, "providers": ["twelvedata", "mfapi"]})
+        else:
+            typer.echo(f"The sandbox answers at {url}/twelvedata and {url}/mfapi. Ctrl-C stops it.")
+        try:
+            make_server(application).run(sockets=[sock])
+        finally:
+            application.state.sandbox.log.close()

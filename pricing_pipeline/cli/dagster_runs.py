@@ -1,0 +1,180 @@
+"""Dagster's webserver over GraphQL: start a run that backfills, and ask how a run fares.
+
+Dagster itself is never imported here. Its job names and tags are part of its public API; ours
+(`pricing/...`) are read by the assets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from pricing_pipeline.domain import Window
+from pricing_pipeline.errors import PricingError
+
+ALL_ASSETS = "__ASSET_JOB"
+"""Dagster's own job that holds every asset; the job `refresh` would make the run a drain."""
+
+SYMBOLS_TAG, FROM_TAG, TO_TAG = "pricing/symbols", "pricing/from", "pricing/to"
+"""What partitions cannot say: some symbols only (joined by commas), and the exact days (ISO 8601)."""
+
+_LONGEST_TAG = 2000  # PostgreSQL refuses to index a tag of more than about 2,700 bytes
+
+FIND = """
+query Find($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) {
+    __typename
+    ... on AssetNode {
+      partitionKeys
+      repository { name location { name } }
+    }
+  }
+}
+"""
+
+LAUNCH = """
+mutation Launch($params: ExecutionParams!) {
+  launchRun(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on UnauthorizedError { message }
+    ... on PipelineNotFoundError { message }
+    ... on InvalidSubsetError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}
+"""
+
+STATUS = """
+query Status($run: ID!) {
+  runOrError(runId: $run) {
+    __typename
+    ... on Run { status }
+  }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where an asset is defined, and its partitions in order."""
+
+    repository: str
+    location: str
+    partitions: tuple[str, ...]
+
+
+class DagsterUnreachable(PricingError):
+    """The webserver does not answer, or not in its language."""
+
+
+class Webserver:
+    """The webserver at `url`. Every method raises DagsterUnreachable when it does not answer within 10 s."""
+
+    def __init__(self, url: str, *, timeout: float = 10.0) -> None:
+        self.url = url.rstrip("/")
+        # No proxy: it is on loopback.
+        self._http = httpx.Client(timeout=timeout, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def answers(self) -> bool:
+        """True when GraphQL can be spoken there."""
+        try:
+            self._ask("query Hello { version }", {})
+        except DagsterUnreachable:
+            return False
+        return True
+
+    def run_url(self, run_id: str) -> str:
+        """Where a person can look at a run."""
+        return f"{self.url}/runs/{run_id}"
+
+    def find(self, data_type: str) -> Location | None:
+        """Where `price_history/<data_type>` is defined; None when it is not (yet)."""
+        node = self._ask(FIND, {"asset": {"path": ["price_history", data_type]}})["assetNodeOrError"]
+        if node["__typename"] != "AssetNode" or not node["partitionKeys"]:
+            return None
+        repository = node["repository"]
+        return Location(repository["name"], repository["location"]["name"], tuple(node["partitionKeys"]))
+
+    def launch(
+        self, where: Location, data_type: str, window: Window, symbols: list[str] | None = None
+    ) -> str:
+        """Start one run over the months that `window` touches; returns its id.
+
+        Raises PricingError when Dagster refuses, or when there are more symbols than a run can name.
+        """
+        tags = {**_month_tags(where, window), FROM_TAG: str(window.start), TO_TAG: str(window.end)}
+        if symbols is not None:
+            tags[SYMBOLS_TAG] = ",".join(symbols)
+            if len(tags[SYMBOLS_TAG]) > _LONGEST_TAG:
+                raise PricingError(
+                    f"{len(symbols)} symbols are more than one run can name. "
+                    "Ask for them in several commands, or for all by leaving --symbols out."
+                )
+        selector = {
+            "repositoryName": where.repository,
+            "repositoryLocationName": where.location,
+            "jobName": ALL_ASSETS,
+            "assetSelection": [{"path": ["price_history", data_type]}],
+        }
+        metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
+        params = {"selector": selector, "executionMetadata": metadata, "runConfigData": {}}
+        answer = self._ask(LAUNCH, {"params": params})["launchRun"]
+        if answer["__typename"] != "LaunchRunSuccess":
+            said = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))
+            raise PricingError(
+                f"Dagster refuses to start the backfill ({answer['__typename']}): {_first_line(said)} "
+                f"Its UI at {self.url} shows whether the code location is healthy."
+            )
+        run_id: str = answer["run"]["runId"]
+        return run_id
+
+    def status(self, run_id: str) -> str | None:
+        """Dagster's status of a run, such as QUEUED, STARTED or SUCCESS; None when there is no such run."""
+        answer = self._ask(STATUS, {"run": run_id})["runOrError"]
+        status: str | None = answer.get("status")
+        return status
+
+    def _ask(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            response = self._http.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
+            content = response.json()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise DagsterUnreachable(
+                f"Dagster at {self.url} does not answer: {error or type(error).__name__}."
+            ) from error
+        if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
+            said = content.get("errors") if isinstance(content, dict) else content
+            raise DagsterUnreachable(f"Dagster at {self.url} does not answer as expected: {said}.")
+        data: dict[str, Any] = content["data"]
+        return data
+
+
+def _month_tags(where: Location, window: Window) -> dict[str, str]:
+    """The range of partitions, within those there are: the days themselves travel in tags of their own."""
+
+    def month(day: date) -> str:
+        return min(max(day.strftime("%Y-%m-01"), where.partitions[0]), where.partitions[-1])
+
+    return {
+        "dagster/asset_partition_range_start": month(window.start),
+        "dagster/asset_partition_range_end": month(window.end),
+    }
+
+
+def _first_line(said: str) -> str:
+    return (said.strip().splitlines() or ["it gives no reason."])[0]

@@ -1,0 +1,130 @@
+"""How values are written: JSON and ISO times for programs, tables and short words for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pricing_pipeline.prices import LatestPrice
+
+_WIDE = 500
+"""Columns assumed where no terminal says how many there are: a pipe must not cut a table."""
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """The one result of a command."""
+    typer.echo(json.dumps(content, indent=2, default=as_json))
+
+
+def print_event(content: Mapping[str, Any]) -> None:
+    """One of many results, on a line of its own and at once."""
+    typer.echo(json.dumps(content, default=as_json))
+
+
+def as_json(value: object) -> object:
+    """Times as ISO 8601 in UTC, days as ISO 8601, exact decimals as strings."""
+    match value:
+        case datetime():
+            return iso(value)
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return decimal(value)
+    return str(value)
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with a final Z; with microseconds only where there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def decimal(value: Decimal) -> str:
+    """Every stored digit, never an exponent: 1E-8 is 0.00000001."""
+    return format(value, "f")
+
+
+def whole_or_text(value: Decimal | None) -> int | str | None:
+    """A JSON number if that is exact in every reader, which it is for whole numbers; else a string."""
+    if value is None:
+        return None
+    return int(value) if value == value.to_integral_value() else decimal(value)
+
+
+def price_content(price: LatestPrice) -> dict[str, Any]:
+    """A latest price as JSON tells it."""
+    return {
+        "data_type": price.data_type,
+        "symbol": price.symbol,
+        "price": decimal(price.price),
+        "currency": price.currency,
+        "observed_at": iso(price.observed_at),
+        "fetched_at": iso(price.fetched_at),
+        "provider": price.provider,
+        "age_seconds": round(price.age_seconds, 3),
+        "fresh": price.fresh,
+    }
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where people read. Text is taken as it is: a symbol is no markup."""
+    from rich.console import Console
+
+    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    if not found.is_terminal:
+        found.width = _WIDE
+    return found
+
+
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+) -> None:
+    """A table for people; the columns named in `right` hold numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    console().print(table)
+
+
+def moment(value: datetime | None) -> str:
+    """A time for people, in UTC, to the second."""
+    return "" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration(seconds: float) -> str:
+    """A span for people: its two largest units."""
+    whole = max(0, round(seconds))
+    for size, unit, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def listed(names: Sequence[str], at_most: int = 8) -> str:
+    """Names for people, the first few of many."""
+    shown = ", ".join(names[:at_most])
+    return shown if len(names) <= at_most else f"{shown} and {len(names) - at_most} more"

@@ -1,0 +1,88 @@
+"""How every command begins and ends: the `--json` option, errors as one sentence, exit codes, log lines.
+
+What a command does stands in its own module. Nothing here imports anything slow, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from pricing_pipeline.errors import PricingError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+class Program(TyperGroup):
+    """The command line as a whole. Exit codes: 1 for what went wrong, 2 for wrong usage, 130 for Ctrl-C."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command; every error that we or the database raise on purpose becomes `error: <sentence>`."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except typer.TyperException as error:
+            _end(_usage(error), error.exit_code)
+        except PricingError as error:
+            _end(str(error), 1)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _end(f"{where}{error.strerror or error}.", 1)
+        except Exception as error:
+            sentence = _database_sentence(error)
+            if sentence is None:
+                raise
+            _end(sentence, 1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+class PlainLines(logging.Handler):
+    """Log records as `warning: <message>` on whatever is standard error at the moment: progress bars swap it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+def warn(message: str) -> None:
+    """Tell a person, beside the result, what they should know; never part of what scripts read."""
+    typer.echo(f"warning: {message}", err=True)
+
+
+def hint(message: str) -> None:
+    """Tell a person, beside the result, what to do next."""
+    typer.echo(f"hint: {message}", err=True)
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = error.format_message()
+    message = message if message.endswith((".", "?", "!")) else f"{message}."
+    context = getattr(error, "ctx", None)
+    return f"{message} See `{context.command_path} --help`." if context is not None else message
+
+
+def _database_sentence(error: Exception) -> str | None:
+    # Commands that use no database should not pay for importing its driver to have their errors told.
+    if "sqlalchemy" not in sys.modules:
+        return None
+    from pricing_pipeline.cli.database import sentence
+
+    return sentence(error)
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    typer.echo(f"error: {sentence}", err=True)
+    sys.exit(code)

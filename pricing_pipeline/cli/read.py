@@ -1,0 +1,164 @@
+"""`price` and `history`: what is stored, read at once. Nothing here asks a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from pricing_pipeline import prices
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.arguments import span
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.output import (
+    console,
+    decimal,
+    duration,
+    iso,
+    moment,
+    price_content,
+    print_json,
+    print_table,
+    whole_or_text,
+)
+from pricing_pipeline.cli.plot import Candle, draw
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.domain import DataType, Fetcher, Window
+from pricing_pipeline.errors import UnknownSymbol
+from pricing_pipeline.prices import Bar
+from pricing_pipeline.settings import load_settings
+
+_DEFAULT_DAYS = 30
+_PLOT_HEIGHT = 16
+
+
+def price(symbol: str, *, as_json: bool) -> None:
+    """Tell every latest price of a symbol. Raises UnknownSymbol for one that is no instrument."""
+    with open_connection(load_settings()) as connection:
+        found = prices.latest(connection, symbol)
+        if not found and not prices.is_known(connection, symbol):
+            meant = symbol.upper()
+            instead = f" Did you mean {meant}?" if prices.is_known(connection, meant) else ""
+            raise UnknownSymbol(
+                f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
+                f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
+            )
+    if as_json:
+        print_json({"symbol": symbol, "prices": [price_content(one) for one in found]})
+    elif found:
+        print_table(
+            ["data type", "price", "currency", "observed (UTC)", "fetched (UTC)", "age", "", "provider"],
+            [
+                (
+                    one.data_type,
+                    decimal(one.price),
+                    one.currency,
+                    moment(one.observed_at),
+                    moment(one.fetched_at),
+                    duration(one.age_seconds),
+                    "fresh" if one.fresh else "stale",
+                    one.provider,
+                )
+                for one in found
+            ],
+            right=["price", "age"],
+        )
+    if not found:
+        hint(
+            f"{symbol} has no price yet. One is fetched while somebody watches it: "
+            f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
+        )
+
+
+def history(
+    symbol: str, data_type: str, first: date | None, last: date | None, *, plot: bool, as_json: bool
+) -> None:
+    """Tell the values between two days (UTC, both included); the last is today if None, the first 30 days before.
+
+    Raises UnknownDataType, UnknownSymbol, and InvalidRange when the days are upside down.
+    """
+    with open_connection(load_settings()) as connection:
+        last_day = last or reads.today(connection)
+        days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
+        kind = reads.data_type(connection, data_type)
+        bars = prices.history(connection, symbol, data_type, days.start, days.end)
+        if not bars:
+            reads.require_instruments(connection, kind, [symbol])
+        missing = "" if bars else _what_is_missing(symbol, kind, days)
+    if as_json:
+        rows = [_row(bar, kind) for bar in bars]
+        print_json(
+            {"symbol": symbol, "data_type": data_type, "from": days.start, "to": days.end, "rows": rows}
+        )
+    elif plot and bars:
+        _draw(symbol, kind, bars)
+    elif bars:
+        _list(kind, bars)
+    if missing:
+        hint(missing)
+
+
+def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
+    return {
+        "date": _date(bar, kind),
+        "open": bar.open,
+        "high": bar.high,
+        "low": bar.low,
+        "close": bar.close,
+        "volume": whole_or_text(bar.volume),
+        "currency": bar.currency,
+        "provider": bar.provider,
+        "fetched_at": bar.fetched_at,
+    }
+
+
+def _date(bar: Bar, kind: DataType) -> str:
+    """The trading day of a daily value, which is stored as its midnight UTC; else the full time."""
+    stamp = iso(bar.observed_at)
+    return stamp[:10] if _is_daily(kind) else stamp
+
+
+def _is_daily(kind: DataType) -> bool:
+    return kind.fetcher is not Fetcher.QUOTE
+
+
+def _list(kind: DataType, bars: Sequence[Bar]) -> None:
+    numbers = ["open", "high", "low", "close", "volume"]
+    shown = [name for name in numbers if any(getattr(bar, name) is not None for bar in bars)]
+
+    def cells(bar: Bar) -> list[object]:
+        values = [getattr(bar, name) for name in shown]
+        when = _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at)
+        return [when, *("" if value is None else decimal(value) for value in values), bar.currency]
+
+    print_table(["day" if _is_daily(kind) else "time (UTC)", *shown, ""], map(cells, bars), right=shown)
+
+
+def _draw(symbol: str, kind: DataType, bars: Sequence[Bar]) -> None:
+    screen = console()
+    width = min(screen.width, 120) if screen.is_terminal else 100
+    candles = [
+        Candle(
+            _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at),
+            bar.close if bar.open is None else bar.open,
+            bar.close if bar.high is None else bar.high,
+            bar.close if bar.low is None else bar.low,
+            bar.close,
+        )
+        for bar in bars
+    ]
+    screen.print(f"{symbol} {kind.data_type}, {len(bars)} values, {bars[-1].currency or 'no currency known'}")
+    for line in draw(candles, width, _PLOT_HEIGHT):
+        screen.print(line)
+
+
+def _what_is_missing(symbol: str, kind: DataType, days: Window) -> str:
+    said = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+    if kind.history_from is None:
+        return f"{said} Its provider has no history; values gather while somebody watches it."
+    if days.end < kind.history_from:
+        return f"{said} Its history begins on {kind.history_from}."
+    return (
+        f"{said} This fetches it: pricing-pipeline backfill {kind.data_type} "
+        f"--from {max(days.start, kind.history_from)} --to {days.end} --symbols {symbol}"
+    )

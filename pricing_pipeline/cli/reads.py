@@ -1,0 +1,131 @@
+"""Typed reads that only commands need, over `db/queries/cli.sql`; raises what a person's request deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from pricing_pipeline import registry
+from pricing_pipeline.cli.output import listed
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain import DataType
+from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.prices import LatestPrice, to_decimal
+from pricing_pipeline.refresh import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a backfill has taken and brought. `units` are the provider's own; rows are new or revised ones."""
+
+    calls: int
+    units: int
+    wire_bytes: int
+    rows_stored: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task of a backfill failed."""
+
+    symbol: str
+    kind: str
+    message: str | None
+
+
+def today(connection: Connection) -> date:
+    """The current day in UTC, by the database's clock."""
+    day: date = connection.execute(text(named("cli.today"))).scalar_one()
+    return day
+
+
+def revision(connection: Connection) -> str:
+    """The migration that the database is at."""
+    return str(connection.execute(text(named("cli.revision"))).scalar_one())
+
+
+def data_type(connection: Connection, name: str) -> DataType:
+    """An active data type. Raises UnknownDataType, which lists those there are."""
+    kinds = {kind.data_type: kind for kind in registry.active_data_types(connection)}
+    if name not in kinds:
+        raise UnknownDataType(
+            f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
+            "`pricing-pipeline registry list` describes them."
+        )
+    return kinds[name]
+
+
+def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
+    """Raise UnknownSymbol when some of the symbols are no instruments that the data type applies to."""
+    parameters = {"data_type": kind.data_type, "symbols": list(symbols)}
+    unknown = list(connection.execute(text(named("cli.unknown_symbols")), parameters).scalars())
+    if unknown:
+        raise UnknownSymbol(
+            f"no {kind.asset_class} instrument is called {listed(unknown)}. Watching it makes it known: "
+            f"pricing-pipeline subscribe YOU {kind.data_type} {unknown[0]}"
+        )
+
+
+def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[LatestPrice]:
+    """Latest prices of those of the symbols that have one, by symbol."""
+    rows = connection.execute(
+        text(named("cli.latest_of")), {"data_type": data_type, "symbols": list(symbols)}
+    )
+    return [
+        LatestPrice(
+            data_type=row.data_type,
+            symbol=row.symbol,
+            price=to_decimal(row.amount, row.scale),
+            currency=row.currency,
+            observed_at=row.observed_at,
+            fetched_at=row.fetched_at,
+            provider=row.provider,
+            age_seconds=row.age_seconds,
+            fresh=row.fresh,
+        )
+        for row in rows
+    ]
+
+
+def queue_counts(connection: Connection) -> dict[str, int]:
+    """Tasks that are pending, processing, scheduled or dead; all four are always there."""
+    found = {row.status: int(row.tasks) for row in connection.execute(text(named("cli.queue_counts")))}
+    return {status: found.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
+
+
+def first_price(connection: Connection, since: datetime) -> datetime | None:
+    """When a call that a run made first stored a latest price, at or after `since`; None when none has."""
+    found: datetime | None = connection.execute(
+        text(named("prices.first_price")), {"since": since}
+    ).scalar_one()
+    return found
+
+
+def backfill_of_run(connection: Connection, run_id: str, data_type: str) -> UUID | None:
+    """The backfill that a run has planned; None while it has not."""
+    found: UUID | None = connection.execute(
+        text(named("cli.backfill_of_run")), {"run_id": run_id, "data_type": data_type}
+    ).scalar_one_or_none()
+    return found
+
+
+def backfill_progress(connection: Connection, backfill_id: UUID) -> Progress:
+    """How far a backfill is; notes in its row when it has ended."""
+    row = connection.execute(text(named("backfill.progress")), {"backfill_id": backfill_id}).one()
+    return Progress(row.tasks, row.open, row.failed)
+
+
+def backfill_cost(connection: Connection, backfill_id: UUID) -> Cost:
+    """What a backfill has taken and brought so far."""
+    row = connection.execute(text(named("cli.backfill_cost")), {"backfill_id": backfill_id}).one()
+    return Cost(row.calls, row.units, row.wire_bytes, row.rows_stored)
+
+
+def backfill_failures(connection: Connection, backfill_id: UUID) -> list[Failure]:
+    """Why tasks of a backfill failed; the first 20 by symbol."""
+    rows = connection.execute(text(named("backfill.failures")), {"backfill_id": backfill_id})
+    return [Failure(row.symbol, row.failure_kind, row.message) for row in rows]

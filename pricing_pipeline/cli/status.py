@@ -1,0 +1,191 @@
+"""`status`: one look at everything. It works, as far as it can, while the database is away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from pricing_pipeline import demand, limits
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import masked, open_connection
+from pricing_pipeline.cli.output import duration, print_json, print_table, size
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.demand import Freshness
+from pricing_pipeline.errors import DatabaseError, PricingError
+from pricing_pipeline.home import read_state
+from pricing_pipeline.limits import Allowance
+from pricing_pipeline.settings import Settings, load_settings
+
+
+@dataclass(slots=True)
+class Overview:
+    """What the database knows of demand, queue and quota, and of the first price since the supervisor's start."""
+
+    types: Sequence[Freshness] = ()
+    queue: Mapping[str, int] = field(default_factory=dict)
+    quota: Sequence[Allowance] = ()
+    first_price_at: datetime | None = None
+
+    def total(self, name: str) -> int:
+        return sum(int(getattr(kind, name)) for kind in self.types)
+
+
+def status(*, as_json: bool) -> bool:
+    """Tell the state of the pipeline of this home; False when its database does not answer."""
+    settings = load_settings()
+    state = read_state(settings.home) or {}
+    started_at = datetime.fromisoformat(state["started_at"]) if "started_at" in state else None
+    overview, error = Overview(), None
+    try:
+        with open_connection(settings) as connection:
+            overview = Overview(
+                demand.freshness(connection),
+                reads.queue_counts(connection),
+                limits.allowances(connection),
+                reads.first_price(connection, started_at) if started_at else None,
+            )
+    except DatabaseError as failure:
+        error = str(failure)
+    content = _content(settings, state, started_at, overview, error)
+    if as_json:
+        print_json(content)
+    else:
+        _say(content)
+    if error is not None:
+        typer.echo(f"error: {error}", err=True)
+    return error is None
+
+
+def _content(
+    settings: Settings,
+    state: Mapping[str, Any],
+    started_at: datetime | None,
+    overview: Overview,
+    error: str | None,
+) -> dict[str, Any]:
+    first_price = None
+    if started_at is not None and overview.first_price_at is not None:
+        first_price = round((overview.first_price_at - started_at).total_seconds(), 3)
+    known = error is None
+    return {
+        "running": bool(state),
+        "started_at": started_at,
+        "first_price_seconds": first_price,
+        **{
+            name: overview.total(name) if known else None
+            for name in ("watched", "fresh", "due", "late", "held")
+        },
+        "types": {kind.data_type: _type(kind) for kind in overview.types},
+        "queue": dict(overview.queue),
+        "quota": {allowance.provider: _allowance(allowance) for allowance in overview.quota},
+        "urls": state.get("urls", {}),
+        "processes": state.get("processes", {}),
+        "home": str(settings.home.absolute()),
+        "database": _place(settings),
+        "sandbox": state.get("sandbox", settings.sandbox),
+        "error": error,
+    }
+
+
+def _type(kind: Freshness) -> dict[str, Any]:
+    return {
+        "ttl_minutes": kind.default_ttl_minutes,
+        "watched": kind.watched,
+        "fresh": kind.fresh,
+        "due": kind.due,
+        "late": kind.late,
+        "held": kind.held,
+        "oldest_fetched_at": kind.oldest_fetched_at,
+    }
+
+
+def _allowance(allowance: Allowance) -> dict[str, Any]:
+    return {
+        "quota_bytes": allowance.quota_bytes,
+        "used_bytes": allowance.used_bytes,
+        "left_bytes": allowance.quota_left_bytes,
+        "units_left": allowance.units_left if allowance.units_limit is not None else None,
+        "units_limit": allowance.units_limit,
+        "blocked_seconds": allowance.blocked_seconds,
+        "blocked_reason": allowance.blocked_reason,
+    }
+
+
+def _place(settings: Settings) -> dict[str, Any]:
+    """Where the database is: its address without the password, and the folder of a server of our own."""
+    try:
+        url = masked(worker_url(settings))
+    except PricingError:  # this home has never had a server
+        url = None
+    folder = None if settings.database_url else str(EmbeddedServer(settings.home).data_dir.absolute())
+    return {"url": url, "folder": folder if url else None}
+
+
+def _say(content: Mapping[str, Any]) -> None:
+    started = content["started_at"]
+    since = f" for {duration((datetime.now(UTC) - started).total_seconds())}" if started else ""
+    where = content["database"]["folder"] or content["database"]["url"] or "none yet"
+    prices = "the sandbox" if content["sandbox"] else "the real providers"
+    lines = {
+        "pipeline": f"running{since}"
+        if content["running"]
+        else "not running; `pricing-pipeline up` starts it",
+        "home": content["home"],
+        "database": where,
+        "prices": f"from {prices}",
+        **content["urls"],
+    }
+    if content["first_price_seconds"] is not None:
+        lines["first price"] = f"{content['first_price_seconds']:.1f} s after the start"
+    for name, value in lines.items():
+        typer.echo(f"{name + ':':<13}{value}")
+    _say_processes(content["processes"])
+    if content["error"] is None:
+        _say_types(content)
+        _say_quota(content["quota"])
+
+
+def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
+    if processes:
+        typer.echo()
+        rows = [
+            (name, process["pid"] or "down", process["restarts"], process["log"])
+            for name, process in processes.items()
+        ]
+        print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"])
+
+
+def _say_types(content: Mapping[str, Any]) -> None:
+    typer.echo()
+    counts = ["watched", "fresh", "due", "late", "held"]
+    rows = [
+        (name, duration(kind["ttl_minutes"] * 60), *(kind[count] for count in counts))
+        for name, kind in content["types"].items()
+    ]
+    rows.append(("all", "", *(content[count] for count in counts)))
+    print_table(["data type", "TTL", *counts], rows, right=["TTL", *counts])
+    typer.echo()
+    queue = content["queue"]
+    typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))
+
+
+def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
+    if quota:
+        typer.echo()
+        rows = [
+            (
+                name,
+                "no limit" if one["units_limit"] is None else f"{one['units_left']} of {one['units_limit']}",
+                f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}",
+                f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
+                if one["blocked_seconds"]
+                else "",
+            )
+            for name, one in quota.items()
+        ]
+        print_table(["provider", "units left now", "quota left", "blocked"], rows)

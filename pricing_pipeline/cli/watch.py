@@ -1,0 +1,218 @@
+"""`subscribe` and `unsubscribe`: heartbeats from the foreground, and what comes of them.
+
+What a heartbeat does is decided by the database (db/functions/demand.sql).
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from types import FrameType
+from typing import Any
+
+import typer
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from pricing_pipeline import demand
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_engine
+from pricing_pipeline.cli.output import (
+    console,
+    decimal,
+    duration,
+    listed,
+    moment,
+    price_content,
+    print_event,
+    print_json,
+)
+from pricing_pipeline.cli.program import warn
+from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.prices import LatestPrice
+from pricing_pipeline.settings import load_settings
+
+HEARTBEAT_SECONDS = 60.0
+POLL_SECONDS = 2.0
+_LONGEST_PAUSE = 15.0
+_RETRIES = 5
+_RACES = frozenset({"23503", "40001", "40P01"})
+"""The last viewer's leave met this heartbeat, or a deadlock: the same heartbeat works at once."""
+_OUTAGES = (DatabaseError, OperationalError)
+
+
+def subscribe(
+    user: str, data_type: str, symbols: Sequence[str], minutes: float | None, *, as_json: bool
+) -> None:
+    """Watch until a signal asks to leave, or for some minutes."""
+    pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
+    with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
+        Watch(engine, user, pairs, leave, as_json=as_json).run(None if minutes is None else minutes * 60)
+
+
+def unsubscribe(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
+    """End subscriptions. Raises UnknownDataType for a name that nothing can be watched under."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        reads.data_type(connection, data_type)
+        ended = demand.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
+    if as_json:
+        print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
+    elif ended:
+        typer.echo(f"{user} no longer watches {data_type} {listed(symbols)}.")
+    else:
+        typer.echo(f"{user} was not watching {data_type} {listed(symbols)}; nothing has changed.")
+
+
+class Watch:
+    """One viewer of some symbols of one data type, until `leave` is set or the time is up.
+
+    An outage of the database ends it no more than it ends a person's interest: it warns, tries again, and the
+    first heartbeat that gets through restores what was forgotten meanwhile.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        user: str,
+        pairs: Sequence[tuple[str, str]],
+        leave: threading.Event,
+        *,
+        as_json: bool,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._engine = engine
+        self._user = user
+        self._pairs = list(pairs)
+        self._data_type = pairs[0][0]
+        self._symbols = [symbol for _, symbol in pairs]
+        self._leave = leave
+        self._as_json = as_json
+        self._heartbeat_seconds = heartbeat_seconds
+        self._poll_seconds = poll_seconds
+        self._seen: dict[str, LatestPrice] = {}
+        self._console = console()
+
+    def run(self, seconds: float | None) -> None:
+        """Watch for `seconds`, or until asked to leave. Raises when the first heartbeat is refused."""
+        ends = float("inf") if seconds is None else time.monotonic() + seconds
+        new = self._heartbeat()
+        self._tell(
+            {
+                "event": "subscribed",
+                "user": self._user,
+                "data_type": self._data_type,
+                "symbols": self._symbols,
+            }
+            | {"new": new},
+            f"Watching {self._data_type} {listed(self._symbols)} as {self._user}, one heartbeat a minute. "
+            "Ctrl-C leaves.",
+        )
+        try:
+            self._stay(ends)
+        finally:
+            self._unsubscribe()
+
+    def _stay(self, ends: float) -> None:
+        next_heartbeat = time.monotonic() + self._heartbeat_seconds
+        pause = 0.0
+        while not self._leave.is_set() and time.monotonic() < ends:
+            try:
+                if pause or time.monotonic() >= next_heartbeat:
+                    # Counted from the last due time: heartbeats that came late must not drift.
+                    next_heartbeat = max(next_heartbeat, time.monotonic()) + self._heartbeat_seconds
+                    new = self._heartbeat()
+                    self._tell({"event": "heartbeat", "new": new})
+                self._poll()
+                if pause:
+                    self._warn("the database answers again")
+                pause = 0.0
+            except _OUTAGES as error:
+                if not pause:
+                    self._warn(f"{error} Trying again until it does.")
+                pause = min(max(1.0, pause * 2), _LONGEST_PAUSE)
+            self._leave.wait(max(0.0, min(pause or self._poll_seconds, ends - time.monotonic())))
+
+    def _heartbeat(self) -> int:
+        return self._write(lambda connection: demand.heartbeat(connection, self._user, self._pairs))
+
+    def _write(self, work: Callable[[Connection], int]) -> int:
+        for attempt in range(1, _RETRIES + 1):
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                if attempt == _RETRIES or getattr(error.orig, "sqlstate", None) not in _RACES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _poll(self) -> None:
+        with self._engine.connect() as connection:
+            prices = reads.latest_of(connection, self._data_type, self._symbols)
+        for price in prices:
+            before = self._seen.get(price.symbol)
+            if before is None or (before.price, before.observed_at) != (price.price, price.observed_at):
+                self._seen[price.symbol] = price
+                self._tell_price(price, before)
+
+    def _tell_price(self, price: LatestPrice, before: LatestPrice | None) -> None:
+        content = {"event": "price", **price_content(price), "previous": before and decimal(before.price)}
+        line = f"{moment(price.observed_at)}  {price.symbol:<8} {decimal(price.price):>12} {price.currency or ''}"
+        if before is not None:
+            line += f"  {_change(before.price, price.price)}"
+        elif not price.fresh:
+            line += f"  {duration(price.age_seconds)} old, being refreshed"
+        self._tell(content, line)
+
+    def _unsubscribe(self) -> None:
+        try:
+            ended = self._write(lambda connection: demand.unsubscribe(connection, self._user, self._pairs))
+        except _OUTAGES as error:
+            self._warn(f"{error} The subscription ends by itself five minutes after its last heartbeat.")
+        else:
+            self._tell({"event": "unsubscribed", "ended": ended}, f"{self._user} has left.")
+
+    def _tell(self, content: dict[str, Any], line: str | None = None) -> None:
+        if self._as_json:
+            print_event(content)
+        elif line is not None:
+            self._console.print(line)
+
+    def _warn(self, message: str) -> None:
+        if self._as_json:
+            print_event({"event": "warning", "message": message})
+        else:
+            warn(message)
+
+
+def _change(before: Decimal, now: Decimal) -> str:
+    if now == before:
+        return "unchanged"
+    relative = f" ({(now - before) / before * 100:+.2f} %)" if before else ""
+    return f"{now - before:+f}{relative}"
+
+
+@contextmanager
+def _asked_to_leave() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set; a second signal ends the process in its usual way."""
+    leave = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        leave.set()
+        for each, handler in before.items():
+            signal.signal(each, handler or signal.SIG_DFL)
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A script's `command &` starts us with SIGINT ignored, yet must not leave us behind; nohup means it.
+        if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
+            before[each] = signal.signal(each, ask)
+    try:
+        yield leave
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler or signal.SIG_DFL)

@@ -1,0 +1,55 @@
+-- name: today
+-- The current day in UTC, by the database's clock.
+SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
+
+-- name: revision
+-- The migration that the database is at.
+SELECT version_num FROM pricing.alembic_version;
+
+-- name: latest_of
+-- Latest prices of some symbols of one data type, with age in seconds and freshness.
+SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
+       extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
+       NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh
+FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+WHERE l.data_type = :data_type AND l.symbol = ANY (CAST(:symbols AS text[]))
+ORDER BY l.symbol;
+
+-- name: unknown_symbols
+-- Those of some symbols that are no instruments of a data type's asset class.
+SELECT s.symbol FROM unnest(CAST(:symbols AS text[])) AS s (symbol)
+WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+                  WHERE r.data_type = :data_type AND i.symbol = s.symbol)
+ORDER BY 1;
+
+-- name: queue_counts
+-- Tasks by status: the live ones and the dead.
+SELECT status, count(*) AS tasks FROM pricing.api_call_queue_live GROUP BY 1
+UNION ALL
+SELECT 'dead', count(*) FROM pricing.api_call_queue_dead;
+
+-- name: backfill_of_run
+-- The backfill that a run has planned.
+SELECT backfill_id FROM pricing.backfills WHERE run_id = :run_id AND data_type = :data_type
+ORDER BY requested_at DESC LIMIT 1;
+
+-- name: backfill_cost
+-- Calls made for a backfill's tasks, retries included, their units and wire bytes, and the rows those calls stored.
+WITH work AS MATERIALIZED (
+    SELECT q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.enqueued_at
+    FROM pricing.api_call_queue q WHERE q.backfill_id = CAST(:backfill_id AS uuid)),
+calls AS MATERIALIZED (
+    SELECT DISTINCT c.call_id, c.units, c.wire_bytes
+    FROM work w JOIN pricing.collector_call_log c
+        ON c.provider = w.provider AND c.started_at >= w.enqueued_at AND c.data_type = w.data_type
+       AND (c.window_start, c.window_end) = (w.window_start, w.window_end) AND w.symbol = ANY (c.symbols)),
+stored AS (
+    SELECT count(*) AS found
+    FROM work w JOIN pricing.price_history h
+        ON h.data_type = w.data_type AND h.symbol = w.symbol
+       AND h.observed_at >= w.window_start::timestamp AT TIME ZONE 'UTC'
+       AND h.observed_at < (w.window_end + 1)::timestamp AT TIME ZONE 'UTC'
+    WHERE h.call_id IN (SELECT call_id FROM calls))
+SELECT count(*) AS calls, coalesce(sum(units), 0)::bigint AS units, coalesce(sum(wire_bytes), 0)::bigint AS wire_bytes,
+       (SELECT found FROM stored) AS rows_stored
+FROM calls;
