@@ -1,5 +1,6 @@
 """Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
 
+from pricing_pipeline_tests.fix_core import core, engine
 from pricing_pipeline_tests.fix_database import (
     clock,
     connection,
@@ -14,7 +15,9 @@ from pricing_pipeline_tests.fix_home import open_folder
 __all__ = [
     "clock",
     "connection",
+    "core",
     "database_url",
+    "engine",
     "open_folder",
     "pytest_configure_node",
     "pytest_unconfigure",

@@ -75,10 +75,11 @@ BEGIN
     WHERE (a.user_id, a.data_type, a.symbol) = (gone.user_id, gone.data_type, gone.symbol);
     GET DIAGNOSTICS removed = ROW_COUNT;
     -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign key guards the rest.
+    -- A pair that is held off stays, so that leaving and coming back does not start it again.
     BEGIN
         DELETE FROM pricing.demand d USING (
             SELECT x.data_type, x.symbol FROM pricing.demand x
-            WHERE x.created_at < now_ - interval '1 minute'
+            WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
                               WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
             ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) idle
@@ -88,7 +89,7 @@ BEGIN
     END;
     RETURN removed;
 END $$;
-COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, and demand nobody has. Never touches last_seen_at.';
+COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, and demand nobody has unless it is held off. Never touches last_seen_at.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer

@@ -98,15 +98,18 @@ BEGIN
 
     RETURN QUERY
     WITH ahead AS MATERIALIZED (
-        -- Every tenth claim begins with a backfill, so that live work never starves it.
+        -- Every tenth claim begins with a backfill, so that live work never starves it. Busy symbols are left
+        -- out here and below, not later: many tasks of one that is being fetched would hide all others.
         SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 0 AS lane
         FROM pricing.api_call_queue_live q
         WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing')
         ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
     rest AS MATERIALIZED (
         SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 1 AS lane
         FROM pricing.api_call_queue_live q
         WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing')
         ORDER BY q.priority DESC, q.cadence_minutes, q.id
         LIMIT least(max_calls * (SELECT max(greatest(c.batch_size, c.window_batch_size))
                                  FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider), 5000)
@@ -116,9 +119,7 @@ BEGIN
     -- Calls for one symbol are made one after the other.
     alone AS (
         SELECT c.*, row_number() OVER (PARTITION BY c.symbol ORDER BY c.lane, c.priority DESC, c.cadence_minutes, c.id) AS nth
-        FROM candidates c
-        WHERE NOT EXISTS (SELECT FROM pricing.api_call_queue_live p
-                          WHERE p.symbol = c.symbol AND p.status = 'processing')),
+        FROM candidates c),
     placed AS (
         SELECT a.*, k.fetcher, cap.units_per_call, cap.units_per_symbol,
                row_number() OVER (ORDER BY a.lane, a.priority DESC, a.cadence_minutes, a.id) AS place,

@@ -35,13 +35,16 @@ LEFT JOIN LATERAL (
     CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
     LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
     WHERE d.data_type = r.data_type
+      -- A held-off pair is remembered when its viewers are gone; nothing is owed to nobody.
+      AND (d.held_until IS NULL OR EXISTS (
+          SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))
 ) w ON true
 WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
 ORDER BY r.data_type;
 
 -- name: outlook
 -- What the sensor decides on: is anything watched or queued, and is a drain at work?
-SELECT EXISTS (SELECT FROM pricing.demand) AS watched,
+SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
        EXISTS (SELECT FROM pricing.api_call_queue_live) AS queued,
        (SELECT array_agg(DISTINCT data_type) FROM pricing.demand) AS watched_types,
        (SELECT array_agg(DISTINCT data_type) FROM pricing.api_call_queue_live) AS queued_types,

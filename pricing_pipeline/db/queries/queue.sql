@@ -36,7 +36,7 @@ ORDER BY p.provider;
 
 -- name: is_busy
 -- True while anything is live or anyone watches.
-SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.demand);
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.active_subscriptions);
 
 -- name: depth
 -- Live tasks by data type, provider and status, with the oldest's age in seconds.

@@ -1,0 +1,252 @@
+"""A database that holds the sample, and the core as tests use it: each word one transaction.
+
+The words go through the project's own Python where it has one; only what it lacks is SQL here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, Row, make_url, text
+
+from pricing_pipeline import demand, limits, prices, queue, sample
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain import Call, FailureKind, Fetcher, Observation, Window
+from pricing_pipeline_tests.fix_database import TestServer
+
+QUOTE, DAILY, FX, NAV = "equity_quote", "equity_daily", "fx_rate", "mf_nav"
+TWELVEDATA, MFAPI = "twelvedata", "mfapi"
+
+
+@pytest.fixture(scope="session")
+def sample_template(server: TestServer, template: str) -> str:
+    """Name of a database with the sample, to clone. A module that wants it says `template = sample_template`."""
+    name, unfinished = f"{template}_sample", f"{template}_filling"
+    with server.admin() as admin:
+        admin.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])  # until the connection ends
+        if not admin.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchall():
+            server.drop(unfinished)
+            server.create(unfinished, template)
+            assert sample.load(server.url(unfinished))
+            admin.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
+            admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {name}")
+    return name
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine on this test's database, as every process has one."""
+    engine = make_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def core(engine: Engine) -> Core:
+    """The core on this test's database."""
+    return Core(engine)
+
+
+class Core:
+    """What workers and viewers do, one transaction a word; and SQL to look at the outcome."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    # Looking and arranging
+
+    def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
+        with self.engine.begin() as connection:
+            result = connection.execute(text(sql), parameters)
+            return result.all() if result.returns_rows else []
+
+    def one(self, sql: str, **parameters: Any) -> Any:
+        ((value,),) = self.rows(sql, **parameters)
+        return value
+
+    def tasks(self, symbol: str | None = None) -> Sequence[Row[Any]]:
+        """Tasks in every state, oldest first."""
+        return self.rows(
+            "SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS first_day,"
+            " nullif(window_end, 'infinity') AS last_day, provider, status, priority, attempt, run_after,"
+            " claim_token, claimed_at, lease_until, worker, call_id, errors, finished_at, failure_kind"
+            " FROM pricing.api_call_queue WHERE coalesce(symbol = :symbol, true) ORDER BY id",
+            symbol=symbol,
+        )
+
+    def task(self, symbol: str) -> Row[Any]:
+        (task,) = self.tasks(symbol)
+        return task
+
+    def statuses(self) -> dict[str, str]:
+        return {task.symbol: task.status for task in self.tasks()}
+
+    def demand_of(self, data_type: str, symbol: str) -> Row[Any] | None:
+        found = self.rows(
+            "SELECT * FROM pricing.demand WHERE data_type = :data_type AND symbol = :symbol",
+            data_type=data_type,
+            symbol=symbol,
+        )
+        return found[0] if found else None
+
+    def clock(self) -> datetime:
+        now: datetime = self.one("SELECT pricing.clock()")
+        return now
+
+    def lift_limits(self, batch_size: int = 100) -> None:
+        """Let providers take whatever comes, in batches of this size."""
+        self.rows("UPDATE pricing.provider_limits SET units = 1000000")
+        self.rows("UPDATE pricing.provider_capabilities SET batch_size = :size", size=batch_size)
+
+    # Queue
+
+    def enqueue(
+        self, data_type: str, *symbols: str, priority: int = 1, days: tuple[date, date] | None = None
+    ) -> int:
+        count = len(symbols)
+        added: int = self.one(
+            "SELECT pricing.enqueue(:data_type, CAST(:symbols AS text[]), CAST(:priorities AS integer[]),"
+            " CAST(:starts AS date[]), CAST(:ends AS date[]))",
+            data_type=data_type,
+            symbols=list(symbols),
+            priorities=[priority] * count,
+            starts=[days[0]] * count if days else None,
+            ends=[days[1]] * count if days else None,
+        )
+        return added
+
+    def claim(self, provider: str = TWELVEDATA, max_calls: int = 1, worker: str = "a") -> list[Call]:
+        with self.engine.begin() as connection:
+            return queue.claim(connection, provider, worker, max_calls, None)
+
+    def claim_one(self, provider: str = TWELVEDATA, worker: str = "a") -> Call:
+        (call,) = self.claim(provider, worker=worker)
+        return call
+
+    def complete(self, call: Call) -> set[int]:
+        with self.engine.begin() as connection:
+            return queue.complete(connection, call.task_ids, call.claim_token)
+
+    def fail(
+        self, call: Call, kind: FailureKind, message: str = "it broke", retry_after: float | None = None
+    ) -> None:
+        with self.engine.begin() as connection:
+            queue.fail(connection, call.task_ids, call.claim_token, kind, message, retry_after=retry_after)
+
+    def release(self, call: Call) -> int:
+        with self.engine.begin() as connection:
+            return queue.release(connection, call)
+
+    def held(self, call: Call) -> set[int]:
+        with self.engine.begin() as connection:
+            return queue.held(connection, call)
+
+    def promote(self) -> int:
+        with self.engine.begin() as connection:
+            return queue.promote(connection)
+
+    def recover(self) -> int:
+        count: int = self.one("SELECT pricing.recover_tasks()")
+        return count
+
+    # Demand
+
+    def heartbeat(self, user: str, *pairs: tuple[str, str]) -> int:
+        with self.engine.begin() as connection:
+            return demand.heartbeat(connection, user, pairs)
+
+    def unsubscribe(self, user: str, *pairs: tuple[str, str]) -> int:
+        with self.engine.begin() as connection:
+            return demand.unsubscribe(connection, user, pairs)
+
+    def enqueue_due(self) -> int:
+        with self.engine.begin() as connection:
+            return demand.enqueue_due(connection)
+
+    def clean(self) -> int:
+        count: int = self.one("SELECT pricing.clean_subscriptions()")
+        return count
+
+    # Limits
+
+    def settle(self, call: Call, wire_bytes: int, outcome: str = "ok") -> None:
+        with self.engine.begin() as connection:
+            limits.settle(connection, call.id, outcome, http_status=200, wire_bytes=wire_bytes)
+
+    def throttle(self, provider: str, retry_after: float | None) -> float:
+        with self.engine.begin() as connection:
+            return limits.throttle(connection, provider, retry_after, "too fast")
+
+    def allowance(self, provider: str = TWELVEDATA) -> limits.Allowance:
+        with self.engine.begin() as connection:
+            (found,) = [row for row in limits.allowances(connection) if row.provider == provider]
+            return found
+
+    # Prices
+
+    def store(self, call: Call, *observations: Observation) -> dict[str, prices.Stored]:
+        with self.engine.begin() as connection:
+            return {row.symbol: row for row in prices.store(connection, call, observations)}
+
+    def latest(self, symbol: str, data_type: str = QUOTE) -> prices.LatestPrice | None:
+        with self.engine.begin() as connection:
+            found = [row for row in prices.latest(connection, symbol) if row.data_type == data_type]
+        return found[0] if found else None
+
+    def history(self, symbol: str, data_type: str, first: date, last: date) -> list[prices.Bar]:
+        with self.engine.begin() as connection:
+            return prices.history(connection, symbol, data_type, first, last)
+
+    def finish(self, call: Call, price: str = "100.00", seconds_old: float = 0) -> None:
+        """What a worker does with a good answer: the price of each symbol, stored and settled."""
+        stamp = self.clock() - timedelta(seconds=seconds_old)
+        with self.engine.begin() as connection:
+            kept = queue.held(connection, call)
+            good = [observation(task.symbol, price, stamp) for task in call.tasks if task.id in kept]
+            prices.store(connection, call, good)
+            queue.complete(connection, call.task_ids, call.claim_token)
+            limits.settle(connection, call.id, "ok", http_status=200, wire_bytes=600)
+
+    def refresh(self, provider: str = TWELVEDATA, price: str = "100.00") -> int:
+        """Claim and finish until nothing is pending; returns the number of calls."""
+        count = 0
+        while calls := self.claim(provider, max_calls=10):
+            for call in calls:
+                self.finish(call, price)
+            count += len(calls)
+        return count
+
+
+def observation(symbol: str, price: str, at: datetime, **more: Any) -> Observation:
+    """A value as a provider's parser gives it. `more` are prices and volumes as text, or the currency."""
+    numbers = {
+        name: Decimal(value) for name, value in more.items() if name != "currency" and value is not None
+    }
+    return Observation(symbol, at, Decimal(price), price, more.get("currency", "USD"), **numbers)
+
+
+def midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def a_call(call: Call, **changes: Any) -> Call:
+    """The same call but for some fields."""
+    return replace(call, **changes)
+
+
+def windowed(call: Call, first: date, last: date) -> Call:
+    return replace(call, fetcher=Fetcher.DAILY_BARS, window=Window(first, last))
+
+
+def in_zone(url: str, zone: str) -> str:
+    """The URL for sessions whose time zone is `zone`."""
+    return (
+        make_url(url)
+        .update_query_dict({"options": f"-c timezone={zone}"})
+        .render_as_string(hide_password=False)
+    )

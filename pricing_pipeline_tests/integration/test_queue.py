@@ -1,0 +1,495 @@
+"""The life of a task in one session: enqueue, claim, complete, fail, snooze, promote, recover.
+
+What happens between several processes is in faults/.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from pricing_pipeline import queue
+from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
+from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+SPRING = (date(2010, 3, 1), date(2010, 5, 31))
+SUMMER = (date(2010, 6, 1), date(2010, 8, 31))
+TRANSIENT = [
+    FailureKind.PROVIDER_DOWN,
+    FailureKind.SCHEMA_DRIFT,
+    FailureKind.IMPLAUSIBLE,
+    FailureKind.STALE_SOURCE,
+]
+PERMANENT = [
+    FailureKind.UNKNOWN_SYMBOL,
+    FailureKind.PLAN_RESTRICTED,
+    FailureKind.REQUEST_REFUSED,
+    FailureKind.MISCONFIGURED,
+]
+
+
+def symbols(count: int, prefix: str = "S") -> list[str]:
+    return [f"{prefix}{number:04d}" for number in range(count)]
+
+
+def claimed(calls: list[Call]) -> list[list[str]]:
+    return [call.symbols for call in calls]
+
+
+# Enqueue
+
+
+def test_a1_what_is_pending_or_processing_is_not_queued_again(core: Core) -> None:
+    assert core.enqueue(QUOTE, "AAPL", "IBM") == 2
+    assert core.enqueue(QUOTE, "AAPL", "IBM") == 0
+    call = core.claim_one()
+    assert core.enqueue(QUOTE, "AAPL", "IBM", "FB") == 1
+    assert core.statuses() == {"AAPL": "processing", "IBM": "processing", "FB": "pending"}
+    core.complete(call)
+    assert core.enqueue(QUOTE, "AAPL") == 1
+
+
+def test_a1_a_snoozed_task_is_not_queued_again(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.THROTTLED, retry_after=60)
+    assert core.enqueue(QUOTE, "AAPL") == 0
+    assert core.task("AAPL").status == "scheduled"
+
+
+def test_a1_enqueuing_again_may_raise_the_priority_but_never_lowers_it(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", priority=2)
+    core.enqueue(QUOTE, "AAPL", priority=7)
+    assert core.task("AAPL").priority == 7
+    core.enqueue(QUOTE, "AAPL", priority=3)
+    assert core.task("AAPL").priority == 7
+
+
+def test_a1_an_enqueue_that_changes_nothing_does_not_touch_the_row(core: Core) -> None:
+    """FAULTS 3.13: the row version stays, so that no claim has to skip it."""
+    core.enqueue(QUOTE, "AAPL", priority=2)
+    before = core.rows("SELECT ctid, xmin, xmax FROM pricing.api_call_queue_live")
+    core.enqueue(QUOTE, "AAPL", priority=2)
+    core.enqueue(QUOTE, "AAPL", priority=1)
+    assert core.rows("SELECT ctid, xmin, xmax FROM pricing.api_call_queue_live") == before
+
+
+def test_a1_one_batch_names_a_symbol_twice(core: Core) -> None:
+    core.rows(
+        "SELECT pricing.enqueue('equity_quote', ARRAY['AAPL', 'IBM', 'AAPL'], ARRAY[1, 1, 4])",
+    )
+    assert [(task.symbol, task.priority) for task in core.tasks()] == [("AAPL", 4), ("IBM", 1)]
+
+
+def test_a1_each_span_of_days_is_a_task_of_its_own(core: Core) -> None:
+    for days in (None, SPRING, SUMMER, SPRING):
+        core.enqueue(DAILY, "AAPL", days=days)
+    assert len(core.tasks("AAPL")) == 3
+
+
+def test_a5_a_symbol_may_be_routed_elsewhere_than_its_type(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'http://127.0.0.1:1')"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
+        " VALUES ('other', 'quote', 1, 1)"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider) VALUES ('equity_quote', 'IBM', 'other')"
+    )
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    assert {task.symbol: task.provider for task in core.tasks()} == {"AAPL": TWELVEDATA, "IBM": "other"}
+
+
+def test_a5_without_a_route_a_task_dies_at_once_and_says_so(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE data_type = 'equity_quote'")
+    assert core.enqueue(QUOTE, "AAPL") == 0
+    dead = core.tasks("AAPL")[-1]
+    assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
+    assert "provider_routing" in dead.errors[0]["message"]
+    held = core.demand_of(QUOTE, "AAPL")
+    assert held is not None
+    assert held.held_until > core.clock()
+
+
+# Claim
+
+
+def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    for symbol, priority in (("BACK", -2), ("SCHED", -1), ("HELD", 0), ("ONE", 1), ("MANY", 9)):
+        core.enqueue(QUOTE, symbol, priority=priority)
+    assert claimed(core.claim(max_calls=9)) == [["MANY"], ["ONE"], ["HELD"], ["SCHED"], ["BACK"]]
+
+
+def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(DAILY, "OLDDAILY")
+    core.enqueue(FX, "EUR/USD")
+    core.enqueue(QUOTE, "ZOLD")
+    core.enqueue(QUOTE, "ANEW")
+    assert claimed(core.claim(max_calls=9)) == [["ZOLD"], ["ANEW"], ["EUR/USD"], ["OLDDAILY"]]
+
+
+def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:
+    core.enqueue(QUOTE, *symbols(250))
+    calls = core.claim(max_calls=8)
+    assert [len(call.tasks) for call in calls] == [100, 100, 50]
+    assert sorted(symbol for call in calls for symbol in call.symbols) == symbols(250)
+    assert {call.fetcher for call in calls} == {Fetcher.QUOTE}
+
+
+def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(FX, "EUR/USD")
+    core.enqueue(DAILY, "FB", days=SPRING)
+    core.enqueue(DAILY, "GOOG", days=SPRING)
+    core.enqueue(DAILY, "MSFT")
+    seen = {(call.data_type, call.window, tuple(sorted(call.symbols))) for call in core.claim(max_calls=9)}
+    # Long answers travel alone: window_batch_size is 1.
+    assert seen == {
+        (QUOTE, None, ("AAPL", "IBM")),
+        (FX, None, ("EUR/USD",)),
+        (DAILY, Window(*SPRING), ("FB",)),
+        (DAILY, Window(*SPRING), ("GOOG",)),
+        (DAILY, None, ("MSFT",)),
+    }
+
+
+def test_b17_no_claim_goes_past_max_calls(core: Core) -> None:
+    core.lift_limits(batch_size=10)
+    core.enqueue(QUOTE, *symbols(100))
+    assert [len(call.tasks) for call in core.claim(max_calls=3)] == [10, 10, 10]
+    assert [len(call.tasks) for call in core.claim(max_calls=1)] == [10]
+    assert list(core.statuses().values()).count("processing") == 40
+
+
+def test_b17_tasks_of_one_symbol_are_never_in_work_together(core: Core) -> None:
+    core.enqueue(DAILY, "AAPL")
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(DAILY, "AAPL", days=SPRING, priority=-2)
+    order = []
+    while calls := core.claim(max_calls=9):
+        order.append([(call.data_type, call.window, call.symbols) for call in calls])
+        assert core.claim(max_calls=9) == [], "its other tasks wait for this one"
+        for call in calls:
+            core.complete(call)
+    assert order == [
+        [(QUOTE, None, ["AAPL", "IBM"])],
+        [(DAILY, None, ["AAPL"])],
+        [(DAILY, Window(*SPRING), ["AAPL"])],
+    ]
+
+
+def test_b8_a_busy_symbol_with_many_tasks_does_not_hide_the_others(core: Core) -> None:
+    """mfapi takes one symbol a call, so a claim of one call looks at one task only."""
+    for year in range(2010, 2016):
+        core.enqueue(NAV, "118632", priority=-2, days=(date(year, 1, 1), date(year, 12, 31)))
+    core.enqueue(NAV, "119551", priority=-2, days=SPRING)
+    assert claimed(core.claim(MFAPI)) == [["118632"]]
+    assert claimed(core.claim(MFAPI)) == [["119551"]]
+    assert core.claim(MFAPI) == []
+
+
+def test_b10_every_tenth_claim_begins_with_a_backfill(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
+    core.enqueue(QUOTE, *symbols(20), priority=5)
+    order = [core.claim_one().symbols[0] for _ in range(12)]
+    assert order.index("BACK") == 9
+    assert core.claim(MFAPI) == [], "and claims that find nothing do not count"
+
+
+def test_a3_a_claim_knows_its_tasks(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", priority=3)
+    before = core.clock()
+    call = core.claim_one(worker="drain 7")
+    (task,) = call.tasks
+    row = core.task("AAPL")
+    assert (call.provider, call.data_type, call.window) == (TWELVEDATA, QUOTE, None)
+    assert (task.id, task.symbol, task.priority, task.attempt) == (row.id, "AAPL", 3, 1)
+    assert (row.worker, row.claim_token, row.call_id, row.attempt) == (
+        "drain 7",
+        call.claim_token,
+        call.id,
+        1,
+    )
+    assert before <= call.claimed_at == row.claimed_at == row.lease_until - timedelta(seconds=60)
+
+
+def test_b16_an_inactive_provider_is_not_claimed_from(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    assert core.claim() == []
+
+
+def test_a6_a_call_is_in_the_log_before_it_is_made(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    with core.engine.begin() as connection:
+        (call,) = queue.claim(connection, TWELVEDATA, "drain 7", 1, "run 5")
+    (logged,) = core.rows(
+        "SELECT call_id, provider, data_type, symbols, outcome, finished_at, units, reserved_bytes, run_id, worker,"
+        " started_at FROM pricing.collector_call_log"
+    )
+    assert (logged.call_id, logged.provider, logged.data_type) == (call.id, TWELVEDATA, QUOTE)
+    assert logged.symbols == call.symbols
+    assert (logged.outcome, logged.finished_at, logged.units, logged.reserved_bytes) == (
+        "open",
+        None,
+        3,
+        1800,
+    )
+    assert (logged.run_id, logged.worker, logged.started_at) == ("run 5", "drain 7", call.claimed_at)
+
+
+# Complete
+
+
+def test_b11_a_completed_task_is_kept_with_its_story(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN, "HTTP 500")
+    clock.advance(7)
+    core.promote()
+    call = core.claim_one()
+    assert core.complete(call) == set(call.task_ids)
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.call_id, task.failure_kind) == ("completed", 2, call.id, None)
+    assert [error["message"] for error in task.errors] == ["HTTP 500"]
+    assert task.finished_at >= call.claimed_at
+
+
+def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_ninety(
+    core: Core, clock: Clock
+) -> None:
+    core.enqueue(QUOTE, "GOOD", "BAD")
+    good = core.claim_one()
+    ids = {task.symbol: task.id for task in good.tasks}
+    with core.engine.begin() as connection:
+        queue.complete(connection, [ids["GOOD"]], good.claim_token)
+        queue.fail(connection, [ids["BAD"]], good.claim_token, FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    day = 86_400
+
+    def kept() -> dict[str, str]:
+        core.one("SELECT pricing.prune()")
+        return core.statuses()
+
+    both = {"GOOD": "completed", "BAD": "failed"}
+    clock.advance(6.9 * day)
+    assert kept() == both
+    clock.advance(8.1 * day)
+    assert kept() == {"BAD": "failed"}
+    clock.advance(74 * day)
+    assert kept() == {"BAD": "failed"}
+    clock.advance(2 * day)
+    assert kept() == {}
+
+
+def test_b9_the_ring_of_finished_tasks_goes_round(core: Core, clock: Clock) -> None:
+    """Each week has its leaf; pruning every week empties none of the last seven days."""
+    for week in range(20):
+        core.enqueue(QUOTE, f"W{week}")
+        core.complete(core.claim_one())
+        core.one("SELECT pricing.prune()")
+        newest = {f"W{number}" for number in (week, week - 1) if number >= 0}
+        assert (
+            newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
+        )
+        clock.advance(7 * 86_400)
+
+
+# Fail
+
+
+@pytest.mark.parametrize("kind", TRANSIENT)
+def test_a8_transient_failures_are_tried_four_times_and_then_dead(
+    core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    """The pauses are 5 s, 30 s and 2 min, a fifth longer at most, so that retries do not come in waves."""
+    core.enqueue(QUOTE, "AAPL")
+    for attempt, pause in enumerate((5, 30, 120), start=1):
+        core.fail(core.claim_one(), kind, f"failure {attempt}")
+        task = core.task("AAPL")
+        failed_at = core.one(
+            "SELECT CAST(errors -> -1 ->> 'at' AS timestamptz) FROM pricing.api_call_queue_live"
+        )
+        assert (task.status, task.attempt) == ("scheduled", attempt)
+        assert pause <= (task.run_after - failed_at).total_seconds() <= pause * 1.2
+        clock.advance(pause * 0.9)
+        assert core.promote() == 0
+        assert core.claim() == []
+        clock.advance(pause * 0.4)
+        assert core.promote() == 1
+    core.fail(core.claim_one(), kind, "failure 4")
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.failure_kind) == ("failed", 4, kind)
+    assert task.finished_at is not None
+    assert [(error["attempt"], error["kind"], error["message"]) for error in task.errors] == [
+        (number, kind, f"failure {number}") for number in (1, 2, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize("kind", PERMANENT)
+def test_a8_what_asking_again_cannot_help_dies_at_once(core: Core, kind: FailureKind) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), kind, "it never will")
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.failure_kind) == ("failed", 1, kind)
+    assert [error["message"] for error in task.errors] == ["it never will"]
+
+
+def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, clock: Clock) -> None:
+    """FAULTS 3.14: the pair is still stale, yet the next check must not start it again."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    for hours in (1, 2, 4, 8, 16, 24, 24):
+        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+        pair = core.demand_of(QUOTE, "AAPL")
+        assert pair is not None
+        assert abs((pair.held_until - core.clock()).total_seconds() - hours * 3600) < 5
+        assert pair.last_failure == "no such symbol"
+        clock.advance(hours * 3600 - 10)
+        core.heartbeat("ann", (QUOTE, "AAPL"))
+        core.heartbeat("bob", (QUOTE, "AAPL"))
+        assert core.enqueue_due() == 0
+        clock.advance(20)
+        assert core.enqueue_due() == 1
+
+
+def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    for hours in (1, 2):
+        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+        clock.advance(hours * 3600 + 1)
+        core.enqueue_due()
+    core.finish(core.claim_one())
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert (pair.failures, pair.held_until, pair.last_failure) == (0, None, None)
+    clock.advance(61)
+    core.enqueue_due()
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert (pair.held_until - core.clock()).total_seconds() <= 3600, (
+        "the next episode begins with an hour again"
+    )
+
+
+def test_a8_a_hold_off_outlives_its_viewers(core: Core, clock: Clock) -> None:
+    """Whoever leaves and comes back within the hour does not start the episode anew."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    clock.advance(600)
+    core.clean()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert core.enqueue_due() == 0
+    assert [task.status for task in core.tasks("AAPL")] == ["failed"]
+
+
+@pytest.mark.parametrize("kind", [FailureKind.THROTTLED, FailureKind.KEY_REFUSED])
+def test_c1_what_is_not_the_tasks_fault_costs_no_attempt_for_a_day(
+    core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    for _ in range(9):
+        core.fail(core.claim_one(), kind, "not now", retry_after=40)
+        task = core.task("AAPL")
+        assert (task.status, task.attempt) == ("scheduled", 0)
+        assert 39 < (task.run_after - core.clock()).total_seconds() <= 48
+        clock.advance(49)
+        core.promote()
+    assert len(core.task("AAPL").errors) == 9
+    clock.advance(86_400)
+    core.fail(core.claim_one(), kind, "not now", retry_after=40)
+    task = core.task("AAPL")
+    assert (task.status, task.failure_kind) == ("failed", kind)
+
+
+def test_c1_a_snooze_without_a_time_is_short(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.THROTTLED)
+    assert 4 < (core.task("AAPL").run_after - core.clock()).total_seconds() <= 6
+
+
+def test_a8_messages_are_kept_short(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "x" * 100_000)
+    assert len(core.task("AAPL").errors[0]["message"]) == 500
+
+
+# Release and recover
+
+
+def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    call = core.claim_one()
+    assert core.release(call) == 2
+    assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [
+        ("pending", 0, None)
+    ] * 2
+    assert core.release(call) == 0
+    assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
+
+
+def test_b11_recovery_takes_back_what_has_outlived_its_lease_only(core: Core, clock: Clock) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, "OLD")
+    core.enqueue(QUOTE, "NEW")
+    core.claim_one()
+    clock.advance(30)
+    core.claim_one()
+    clock.advance(31)
+    assert core.recover() == 1
+    old, new = core.task("OLD"), core.task("NEW")
+    assert (old.status, old.attempt, old.claim_token, old.lease_until) == ("pending", 1, None, None)
+    assert [(error["kind"], error["attempt"]) for error in old.errors] == [("worker_lost", 1)]
+    assert (new.status, new.errors) == ("processing", [])
+    assert core.recover() == 0
+
+
+def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clock) -> None:
+    """FAULTS 19: attempts are counted at claim, so nobody has to report the death."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    for _ in range(4):
+        core.claim_one()
+        clock.advance(61)
+        assert core.recover() == 1
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.failure_kind) == ("failed", 4, "worker_lost")
+    assert [error["attempt"] for error in task.errors] == [1, 2, 3, 4]
+    assert core.claim() == []
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert pair.held_until > core.clock()
+
+
+# Reading
+
+
+def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM", priority=4)
+    core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    core.enqueue(QUOTE, "MSFT", priority=2)
+    clock.advance(30)
+    with core.engine.connect() as connection:
+        depth = {(row["data_type"], row["status"]): row for row in queue.depth(connection)}
+        listed = queue.tasks(connection, ["pending", "failed"], 10)
+        busy, providers = queue.is_busy(connection), queue.providers_with_work(connection)
+    assert {key: row["tasks"] for key, row in depth.items()} == {(DAILY, "pending"): 1, (QUOTE, "pending"): 1}
+    assert 29 < depth[QUOTE, "pending"]["oldest_seconds"] < 60
+    assert [(row["symbol"], row["status"], row["window_start"]) for row in listed] == [
+        ("MSFT", "pending", None),
+        ("FB", "pending", SPRING[0]),
+        ("AAPL", "failed", None),
+        ("IBM", "failed", None),
+    ]
+    assert listed[-1]["last_error"] == "no such symbol"
+    assert busy
+    assert providers == {TWELVEDATA: 8}
