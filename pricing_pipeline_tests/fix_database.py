@@ -25,7 +25,7 @@ from sqlalchemy import make_url
 import pricing_pipeline
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place, remove_left_over_folders
 
 _PACKAGE = Path(pricing_pipeline.__file__).parent
 _SERVER: pytest.StashKey[tuple[EmbeddedServer, Path]] = pytest.StashKey()
@@ -82,7 +82,9 @@ def _running_server(config: pytest.Config) -> TestServer:
     if given := os.environ.get("PRICING_TEST_DATABASE_URL"):
         return TestServer(given, given)
     if _SERVER not in config.stash:
-        home = make_open_folder("pricing-tests-", within=quickest_place())
+        place = quickest_place()
+        remove_left_over_folders("pricing-tests-", place)
+        home = make_open_folder("pricing-tests-", within=place)
         embedded = EmbeddedServer(home, for_tests=True)
         embedded.start()
         config.stash[_SERVER] = (embedded, home)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 2_000_000_000
+_YOUNG = 600  # seconds in which a folder may belong to a run that is just starting
 
 
 def make_open_folder(prefix: str, within: Path | None = None) -> Path:
@@ -35,6 +38,17 @@ def quickest_place() -> Path | None:
         if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
             return _MEMORY
     return None
+
+
+def remove_left_over_folders(prefix: str, within: Path | None) -> None:
+    """Remove what killed test runs left behind, since it takes memory: homes of no running server."""
+    for folder in (within or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):  # being removed by another run, or somebody else's
+            if time.time() - folder.stat().st_mtime < _YOUNG:
+                continue
+            with (folder / "postgres.lock").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
 
 
 @pytest.fixture

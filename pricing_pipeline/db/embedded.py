@@ -1,6 +1,7 @@
 """The PostgreSQL server that we run ourselves: making its cluster, starting it, stopping it, reaching it.
 
-Where its parts live is in `embedded_home`. What the databases contain is the migrations' business.
+Where its parts live is in `embedded_home`, its files are in `embedded_cluster`. What the databases contain is
+the migrations' business.
 
 A server dies with the process that started it, also by kill -9. Two locks keep a home to one server:
 `postgres.lock` in the home belongs to the process that owns the server; `server.lock` in the cluster's
@@ -13,12 +14,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
-import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -26,6 +25,7 @@ from urllib.parse import quote
 
 from sqlalchemy import text
 
+from pricing_pipeline.db import embedded_cluster as cluster_files
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import named
@@ -40,20 +40,6 @@ RELOCATION = Path("/var/lib/pricing-pipeline")
 
 _ROLES = {"owner": places.OWNER, "worker": places.WORKER, "superuser": places.SUPERUSER}
 
-# Written into postgresql.conf when the cluster is made; from then on the file is the user's to change.
-_TUNING = {
-    "shared_buffers": "128MB",
-    "max_connections": "100",
-    "max_wal_size": "1GB",
-    "random_page_cost": "1.1",
-    "jit": "off",  # compiling costs more than our short queries take
-    "autovacuum_naptime": "15s",  # queue tables turn over within seconds
-    "synchronous_commit": "on",
-    "timezone": "UTC",
-    "log_timezone": "UTC",
-    "log_line_prefix": "%m [%p] %q%u@%d ",
-    "log_checkpoints": "off",
-}
 # Given on the command line at each start, because safety and our own bookkeeping depend on them.
 _FIXED = {
     "listen_addresses": "",
@@ -126,7 +112,7 @@ class EmbeddedServer:
         """Process id of the running server, whoever started it; None when none runs."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
-        return self._pid_in_lock_file()
+        return cluster_files.server_pid(self.data_dir)
 
     @property
     def is_running(self) -> bool:
@@ -137,23 +123,25 @@ class EmbeddedServer:
         """Return the exit status of the server this object started; None if it runs or never started."""
         return None if self._process is None else self._process.poll()
 
-    def start(self) -> None:
+    def start(self, check: Callable[[], None] = lambda: None) -> None:
         """Start the server, make what is missing (cluster, roles, databases), return when it can be used.
 
         Waits without limit while the server recovers after a crash. Raises EmbeddedServerError, with the last
         lines of the log, when the server cannot run; at once when another process runs one on this home.
+        `check` is called while waiting and gives up the start by raising.
         """
         # A predecessor whose owner was killed may still be writing its last checkpoint.
-        self.launch(patience=60)
+        self.launch(60, check)
         try:
             while not self.is_ready():
+                check()
                 time.sleep(0.01)
             self._complete(DATABASES)
         except BaseException:
             self.stop("immediate")
             raise
 
-    def launch(self, patience: float = 1) -> None:
+    def launch(self, patience: float = 1, check: Callable[[], None] = lambda: None) -> None:
         """Start the server process without waiting for it: for `start`, and to restart one that died.
 
         Waits up to `patience` seconds for the processes of a predecessor that are still ending.
@@ -162,7 +150,7 @@ class EmbeddedServer:
             return
         self._take_ownership()
         try:
-            self._launch(patience)
+            self._launch(patience, check)
         except OSError as error:
             self._release_ownership()
             raise EmbeddedServerError(
@@ -181,7 +169,8 @@ class EmbeddedServer:
             raise EmbeddedServerError(
                 f"PostgreSQL on {self.data_dir} {status}. Its log {self.log_path} ends with:\n{lines}"
             )
-        return self._lock_file()[:1] == [str(self._process.pid)] and self._lock_file()[7:8] == ["ready"]
+        state = cluster_files.lock_file(self.data_dir)
+        return state[:1] == [str(self._process.pid)] and state[7:8] == ["ready"]
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Stop the server this object started and wait until it is gone; nothing happens if there is none.
@@ -252,7 +241,7 @@ class EmbeddedServer:
             os.close(self._owner_lock)
             self._owner_lock = None
 
-    def _launch(self, patience: float) -> None:
+    def _launch(self, patience: float, check: Callable[[], None]) -> None:
         remembered = places.Remembered.load(self._memory)
         if remembered is None and (self.home / "postgres" / "data").exists():
             raise EmbeddedServerError(
@@ -266,98 +255,20 @@ class EmbeddedServer:
             remembered.cluster = str(places.new_relocated_cluster(self.home, self._relocation))
         cluster = self._data_of(remembered).parent
         places.make_cluster_folder(cluster, user)
-        cluster_lock = self._take_cluster(cluster, patience)
+        cluster_lock = cluster_files.lock_cluster(cluster, patience, check)
         try:
             places.prepare_socket_folder(self.home, remembered, user)
             remembered.save(self._memory)
             programs = places.binaries(user, self._relocation)
-            self._make_cluster(programs, cluster, user, remembered.passwords[places.SUPERUSER])
-            self._drop_left_over_lock_file()
+            password = remembered.passwords[places.SUPERUSER]
+            cluster_files.make_cluster(programs, cluster, user, password, sync=not self._for_tests)
+            cluster_files.drop_left_over_lock_file(self.data_dir)
             self._spawn(programs, places.socket_folder(self.home, remembered), user, cluster_lock)
         finally:
             os.close(cluster_lock)  # from here on only the server's processes hold it
 
     def _data_of(self, remembered: places.Remembered) -> Path:
         return (Path(remembered.cluster) if remembered.cluster else self.home / "postgres") / "data"
-
-    def _take_cluster(self, cluster: Path, patience: float) -> int:
-        descriptor = os.open(
-            cluster / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
-        deadline = time.monotonic() + patience
-        asked = False
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                orphan = self._pid_in_lock_file()
-                if orphan is not None and not asked:
-                    # Its owner is gone, since we own the home. It knows where there is a death signal.
-                    os.kill(orphan, signal.SIGINT)
-                    asked = True
-                if time.monotonic() > deadline:
-                    os.close(descriptor)
-                    holder = f"server {orphan}" if orphan else "its server is gone"
-                    raise EmbeddedServerError(
-                        f"processes of an earlier PostgreSQL still use {cluster} ({holder}). "
-                        "Wait until they have ended, or end them, and start again."
-                    ) from None
-                time.sleep(0.02)
-            else:
-                return descriptor
-
-    def _make_cluster(
-        self, programs: Path, cluster: Path, user: places.ServerUser | None, password: str
-    ) -> None:
-        data = cluster / "data"
-        if data.exists():
-            version = (data / "PG_VERSION").read_text().strip()
-            if version != places.MAJOR:
-                raise EmbeddedServerError(
-                    f"the database in {data} was made by PostgreSQL {version}, and this release brings "
-                    f"{places.MAJOR}. Dump it with the earlier release and load the dump into a new "
-                    "PRICING_HOME."
-                )
-            return
-        # Made aside and renamed, so that a cluster is whole or not there, wherever we are killed.
-        unfinished = cluster / "data.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        password_file = cluster / f"initdb-{secrets.token_hex(4)}"
-        password_file.touch(mode=0o600)
-        try:
-            password_file.write_text(password + "\n")
-            places.give(password_file, user)
-            made = subprocess.run(
-                [
-                    programs / "initdb",
-                    f"--pgdata={unfinished}",
-                    f"--username={places.SUPERUSER}",
-                    f"--pwfile={password_file}",
-                    "--auth=scram-sha-256",
-                    "--encoding=UTF8",
-                    "--locale=C",
-                    "--locale-provider=builtin",
-                    "--builtin-locale=C.UTF-8",
-                    *(f"--set={name}={value}" for name, value in _TUNING.items()),
-                    *(["--no-sync"] if self._for_tests else []),
-                ],
-                cwd=cluster,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,
-                preexec_fn=child_setup(signal.SIGKILL),
-                **(user.popen_options() if user else {}),
-            )
-        finally:
-            password_file.unlink()
-        if made.returncode != 0:
-            raise EmbeddedServerError(
-                f"the database could not be made in {cluster}. initdb said:\n{made.stdout.strip()}"
-            )
-        unfinished.rename(data)
 
     def _spawn(
         self, programs: Path, sockets: Path, user: places.ServerUser | None, cluster_lock: int
@@ -375,7 +286,7 @@ class EmbeddedServer:
                     *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
                 ],
                 cwd=self.data_dir,
-                env=_environment(),
+                env=cluster_files.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -419,41 +330,6 @@ class EmbeddedServer:
                         connection.exec_driver_sql(statement)
             finally:
                 engine.dispose()
-
-    # ── PostgreSQL's own lock file ───────────────────────────────────────────────────────────────
-
-    def _lock_file(self) -> list[str]:
-        """Read `postmaster.pid`: pid first, state ("ready", "starting", "stopping") on the eighth line."""
-        try:
-            content = (self.data_dir / "postmaster.pid").read_text(errors="replace")
-        except OSError:
-            return []
-        return [line.strip() for line in content.splitlines()]
-
-    def _pid_in_lock_file(self) -> int | None:
-        """Return the pid in `postmaster.pid` if that process really is a server on our data."""
-        first = self._lock_file()[:1]
-        if not first or not first[0].isdigit():
-            return None
-        pid = int(first[0])
-        with contextlib.suppress(OSError):
-            # A server's working directory is its data directory.
-            return pid if Path(f"/proc/{pid}/cwd").readlink() == self.data_dir.resolve() else None
-        if Path("/proc/self").exists():
-            return None
-        listed = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True)
-        return pid if str(self.data_dir) in listed.stdout else None
-
-    def _drop_left_over_lock_file(self) -> None:
-        """Remove a `postmaster.pid` PostgreSQL would stumble over: empty, cut off, or with a reused pid."""
-        if self._pid_in_lock_file() is None:
-            (self.data_dir / "postmaster.pid").unlink(missing_ok=True)
-
-
-def _environment() -> dict[str, str]:
-    """A server's environment: nothing of ours, except where shared libraries are found."""
-    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
-    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"} | kept
 
 
 @contextlib.contextmanager

@@ -73,11 +73,16 @@ class Remembered:
 
     @classmethod
     def load(cls, path: Path) -> Remembered | None:
-        """Read the file; None when there is none yet. Raises EmbeddedServerError when it is damaged."""
+        """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
         try:
             return cls(**json.loads(path.read_text()))
         except FileNotFoundError:
             return None
+        except PermissionError:
+            raise EmbeddedServerError(
+                f"{path} with the database passwords can be read by its owner alone. Run this as the user who "
+                "runs the pipeline, or set PRICING_DATABASE_URL."
+            ) from None
         except (ValueError, TypeError) as error:
             raise EmbeddedServerError(
                 f"{path} is damaged ({error}). It holds the database passwords: restore it from a backup, "
