@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import (  # internal, hence the exact pin
     DefinitionsLoadContext,
@@ -9,6 +11,7 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 )
 
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
+from pricing_pipeline.defs.checks import check_schedule, on_time_checks
 from pricing_pipeline.defs.jobs import refresh_job
 from pricing_pipeline.defs.pruning import prune_dagster
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -39,7 +42,8 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             follow_registry(snapshot),
             prune_dagster,
         ],
-        schedules=scheduled_refreshes(snapshot),
+        schedules=[*scheduled_refreshes(snapshot), check_schedule(snapshot)],
+        asset_checks=[on_time_checks(snapshot)],
         resources=resources,
         executor=dg.in_process_executor,
     )
@@ -56,4 +60,7 @@ def definitions() -> dg.Definitions:
         else None
     )
     snapshot = RegistrySnapshot.from_json(handed_on) if handed_on else take(load_settings())
-    return build(snapshot).with_reconstruction_metadata({_SNAPSHOT: snapshot.to_json()})
+    with warnings.catch_warnings():
+        # Dagster calls this a preview at each load; the exact pin is our answer.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return build(snapshot).with_reconstruction_metadata({_SNAPSHOT: snapshot.to_json()})
