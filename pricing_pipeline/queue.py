@@ -30,8 +30,8 @@ def claim(
 
 def held(connection: Connection, call: Call) -> set[int]:
     """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
-    rows = connection.execute(text(named("queue.held")), {"ids": call.task_ids, "token": call.claim_token})
-    return set(rows.scalars())
+    parameters = {"ids": call.task_ids, "token": call.claim_token}
+    return set(connection.execute(text(named("queue.held")), parameters).scalar_one())
 
 
 def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:

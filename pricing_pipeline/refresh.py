@@ -351,7 +351,8 @@ def _settle_answer(
         queue.complete(connection, [ids[symbol] for symbol in done], call.claim_token)
     for (kind, message), symbols in _by_reason(failures).items():
         queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
-    limits.unthrottle(connection, call.provider)
+    if held:  # what a lost worker heard is old
+        limits.unthrottle(connection, call.provider)
     limits.settle(connection, call.id, "ok", http_status=status, wire_bytes=wire_bytes)
 
     tally.failed = len(failures)
@@ -369,8 +370,9 @@ def _settle_answer(
 def _settle_failure(connection: Connection, call: Call, error: ProviderError) -> None:
     """The whole call failed: book its bytes and let each task have the consequence of the error's kind."""
     kind = next(kind for cls, kind in _KINDS if isinstance(error, cls))
+    held = queue.held(connection, call)
     pause: float | None = None
-    if kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
+    if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         pause = limits.throttle(connection, call.provider, asked, str(error))
     # In a batch, one symbol may have spoiled the call for the others: those deserve another try.

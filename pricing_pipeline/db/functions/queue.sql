@@ -1,5 +1,6 @@
 -- The life of a task: enqueue, claim, complete, fail, snooze, promote, recover, prune.
--- Lock order everywhere: provider_state, demand, live tasks; rows of one table in key order.
+-- Lock order everywhere: demand, live tasks, provider_state; rows of one table in key order. A claim locks
+-- provider_state first, and waits for nothing after it.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
     wanted_type text, symbols text[], priorities integer[],
@@ -171,21 +172,33 @@ COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text) IS
     'Takes as many tasks as the provider allows now, grouped into at most max_calls calls, and logs those calls as open. The transaction must be committed before the calls are made.';
 
 
+CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    held bigint[];
+BEGIN
+    -- Demand first: the staleness check holds it when it raises the priority of a task that is in work.
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    SELECT array_agg(mine.id) INTO held FROM (
+        SELECT q.id FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token ORDER BY q.id FOR UPDATE) mine;
+    RETURN coalesce(held, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
+    'The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.';
+
+
 CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    held bigint[] := pricing.hold_tasks(ids, token);
     done bigint[];
 BEGIN
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity'
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
-
     WITH gone AS (
-        DELETE FROM pricing.api_call_queue_live q USING (
-            SELECT x.id FROM pricing.api_call_queue_live x
-            WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
-        WHERE q.id = mine.id RETURNING q.*),
+        DELETE FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) RETURNING q.*),
     kept AS (
         INSERT INTO pricing.api_call_queue_completed
             (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
@@ -233,14 +246,8 @@ DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
     snoozed boolean := kind IN ('throttled', 'key_refused');
-    waiting bigint[];
-    dead bigint[];
-    pair record;
+    held bigint[] := pricing.hold_tasks(ids, token);
 BEGIN
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (ids) AND q.claim_token = token
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
-
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
     UPDATE pricing.api_call_queue_live q
     SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
@@ -249,20 +256,16 @@ BEGIN
                                 ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
                            END * (1 + random() * 0.2),
         errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
-    FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token AND NOT is_permanent
-            AND CASE WHEN snoozed THEN x.enqueued_at > now_ - interval '24 hours' ELSE x.attempt < x.max_attempts END
-          ORDER BY x.id FOR UPDATE) again
-    WHERE q.id = again.id;
-    SELECT array_agg(q.id) INTO waiting FROM pricing.api_call_queue_live q WHERE q.id = ANY (ids) AND q.status = 'scheduled';
+    WHERE q.id = ANY (held) AND NOT is_permanent
+      AND CASE WHEN snoozed THEN q.enqueued_at > now_ - interval '24 hours' ELSE q.attempt < q.max_attempts END;
 
-    SELECT array_agg(x.id) INTO dead FROM pricing.api_call_queue_live x
-    WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token;
-    PERFORM pricing.bury(dead, kind, entry, message);
-    RETURN coalesce(waiting, '{}') || coalesce(dead, '{}');
+    PERFORM pricing.bury(
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.status = 'processing'),
+        kind, entry, message);
+    RETURN held;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. A lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void
@@ -333,8 +336,11 @@ DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb := jsonb_build_object('at', now_, 'kind', 'worker_lost', 'message', 'the worker stopped answering; its lease ran out');
     stuck bigint[];
-    recovered integer;
 BEGIN
+    -- What will be buried holds its pair off: demand is locked before tasks, here as everywhere.
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.status = 'processing' AND q.lease_until < now_ AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(x.id) INTO stuck FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
@@ -342,7 +348,6 @@ BEGIN
     SET status = 'pending', claim_token = NULL, lease_until = NULL,
         errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
     WHERE q.id = ANY (stuck) AND q.attempt < q.max_attempts;
-    GET DIAGNOSTICS recovered = ROW_COUNT;
     PERFORM pricing.bury(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (stuck) AND q.status = 'processing'),
         'worker_lost', entry, 'the worker was lost at every attempt');

@@ -19,10 +19,8 @@ SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :
 SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: held
--- Lock the tasks that this claim still holds, in key order: the fence before anything is stored.
-SELECT q.id FROM pricing.api_call_queue_live q
-WHERE q.id = ANY (CAST(:ids AS bigint[])) AND q.status = 'processing' AND q.claim_token = CAST(:token AS uuid)
-ORDER BY q.id FOR UPDATE;
+-- Lock the tasks that this claim still holds, and return their ids: the fence before anything is stored.
+SELECT pricing.hold_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: promote
 -- Make pending what has waited long enough.

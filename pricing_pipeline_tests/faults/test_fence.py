@@ -1,0 +1,257 @@
+"""A worker that lost its claim changes nothing, in whatever order things happen (FAULTS 2, 6, 13).
+
+Each test holds two claims of the same tasks: a late one, whose lease ran out, and the one that took over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from sqlalchemy import Connection, Engine, text
+
+from pricing_pipeline import queue
+from pricing_pipeline.domain import Answer, Call, FailureKind
+from pricing_pipeline.errors import ProviderDown, Throttled
+from pricing_pipeline.refresh import _settle_answer as settle_answer
+from pricing_pipeline.refresh import _settle_failure as settle_failure
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+
+def taken_over(core: Core, clock: Clock) -> tuple[Call, Call]:
+    """A claim whose lease ran out, and the claim that has its tasks now."""
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    late = core.claim_one(worker="late")
+    clock.advance(61)
+    assert core.recover() == 2
+    return late, core.claim_one(worker="heir")
+
+
+def state(core: Core) -> dict[str, object]:
+    """All that a late finish could change, but for the log of calls."""
+    return {
+        name: core.rows(f"SELECT t::text FROM pricing.{name} AS t ORDER BY 1")
+        for name in (
+            "api_call_queue",
+            "demand",
+            "latest_prices",
+            "price_history",
+            "price_revisions",
+            "history_coverage",
+            "provider_state",
+            "instruments",
+        )
+    }
+
+
+def answer(core: Core, call: Call, price: str) -> Answer:
+    at = core.clock() - timedelta(seconds=1)
+    return Answer(tuple(observation(symbol, price, at) for symbol in call.symbols))
+
+
+def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
+    def settle(connection_work: Callable[[Connection], object]) -> object:
+        with core.engine.begin() as connection:
+            return connection_work(connection)
+
+    prices = answer(core, late, "666.00")
+    return {
+        "complete": lambda: core.complete(late),
+        "fail": lambda: core.fail(late, FailureKind.PROVIDER_DOWN),
+        "fail for good": lambda: core.fail(late, FailureKind.UNKNOWN_SYMBOL),
+        "snooze": lambda: core.fail(late, FailureKind.THROTTLED, retry_after=60),
+        "release": lambda: core.release(late),
+        "store": lambda: settle(lambda c: settle_answer(c, late, prices, 200, 900)),
+        "store nothing": lambda: settle(
+            lambda c: settle_answer(c, late, Answer(empty=frozenset(late.symbols)), 200, 900)
+        ),
+        "report a fault": lambda: settle(lambda c: settle_failure(c, late, ProviderDown("it hung up"))),
+        "report a refusal": lambda: settle(
+            lambda c: settle_failure(c, late, Throttled("too fast", retry_after=600))
+        ),
+    }
+
+
+def changes_nothing(core: Core, late: Call) -> None:
+    before = state(core)
+    for how, finish in late_finishes(core, late).items():
+        finish()
+        assert state(core) == before, f"a late {how} had an effect"
+
+
+def test_b11_a_late_finish_changes_nothing_while_the_heir_works(core: Core, clock: Clock) -> None:
+    late, heir = taken_over(core, clock)
+    changes_nothing(core, late)
+    core.finish(heir, "100.00")
+    assert [str(price.price) for price in (core.latest("AAPL"), core.latest("IBM")) if price] == [
+        "100.00"
+    ] * 2
+    audit(core)
+
+
+def test_b11_a_late_finish_changes_nothing_after_the_heir_is_done(core: Core, clock: Clock) -> None:
+    late, heir = taken_over(core, clock)
+    core.finish(heir, "100.00")
+    changes_nothing(core, late)
+    audit(core)
+
+
+def test_b11_a_late_finish_changes_nothing_while_nobody_has_taken_over(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    late = core.claim_one()
+    clock.advance(61)
+    core.recover()
+    changes_nothing(core, late)
+    assert set(core.statuses().values()) == {"pending"}
+
+
+def test_b11_a_finish_within_the_lease_is_as_good_after_it_until_recovery(core: Core, clock: Clock) -> None:
+    """The token decides, not the clock: what nobody took back is still ours."""
+    core.enqueue(QUOTE, "AAPL")
+    call = core.claim_one()
+    clock.advance(600)
+    core.finish(call)
+    assert core.task("AAPL").status == "completed"
+    assert core.recover() == 0
+
+
+def test_b11_a_late_failure_does_not_report_the_heirs_tasks_as_its_own(core: Core, clock: Clock) -> None:
+    late, heir = taken_over(core, clock)
+    core.fail(heir, FailureKind.PROVIDER_DOWN)
+    assert core.task("AAPL").status == "scheduled"
+    held = core.one(
+        "SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), 'provider_down', 'late', false)",
+        ids=late.task_ids,
+        token=late.claim_token,
+    )
+    assert held == []
+
+
+def test_b11_one_lost_task_of_a_call_does_not_cost_the_others(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    call = core.claim_one()
+    core.rows(
+        "UPDATE pricing.api_call_queue_live SET status = 'pending', claim_token = NULL, lease_until = NULL"
+        " WHERE symbol = 'AAPL'"
+    )
+    with core.engine.begin() as connection:
+        settle_answer(connection, call, answer(core, call, "5.00"), 200, 900)
+    assert core.statuses() == {"AAPL": "pending", "IBM": "completed"}
+    assert core.latest("AAPL") is None
+    assert core.latest("IBM") is not None
+
+
+def test_b12_a_calls_bytes_are_booked_once_whoever_reports_them(core: Core, clock: Clock) -> None:
+    """A forgotten call counts at its estimate; the truth that comes too late is not added to it."""
+    late, heir = taken_over(core, clock)
+    core.settle(heir, 1000)
+    core.settle(heir, 1000)
+    assert core.allowance().used_bytes == 1000 + 1200
+    assert core.one("SELECT pricing.expire_calls()") == 1
+    core.settle(late, 5000)
+    assert core.allowance().used_bytes == 1000 + 1200
+    outcomes = core.rows("SELECT outcome, wire_bytes FROM pricing.collector_call_log ORDER BY call_id")
+    assert [tuple(row) for row in outcomes] == [("unknown", 1200), ("ok", 1000)]
+
+
+# Two sessions at once
+
+
+def meanwhile(
+    engine: Engine, work: Callable[[Connection], object]
+) -> tuple[threading.Thread, list[BaseException]]:
+    """Start `work` in a session of its own; returns once it waits for a lock or is done."""
+    faults: list[BaseException] = []
+    pid: list[int] = []
+    began = threading.Event()
+
+    def run() -> None:
+        try:
+            with engine.begin() as connection:
+                pid.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+                began.set()
+                work(connection)
+        except BaseException as fault:
+            faults.append(fault)
+            began.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert began.wait(10)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as watcher:
+        waits = text("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = :pid")
+        while thread.is_alive() and pid and not watcher.execute(waits, {"pid": pid[0]}).scalar():
+            thread.join(0.005)
+    return thread, faults
+
+
+def joined(thread: threading.Thread, faults: list[BaseException]) -> None:
+    thread.join(10)
+    assert not thread.is_alive(), "the other session still waits"
+    if faults:
+        raise faults[0]
+
+
+def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> None:
+    """A scheduled task is in work when its pair becomes due for viewers: the check wants to raise its
+    priority while the worker stores, completes, and moves the pair on."""
+    core.heartbeat("ann", (NAV, "118632"))
+    core.refresh(MFAPI)
+    core.rows("SELECT pricing.enqueue_scheduled('mf_nav')")
+    call = next(call for call in core.claim(MFAPI, max_calls=9) if call.symbols == ["118632"])
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() - interval '1 second'")
+    core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
+    with core.engine.begin() as worker:
+        assert queue.held(worker, call) == set(call.task_ids)
+        check = meanwhile(
+            core.engine, lambda c: c.execute(text("SELECT pricing.enqueue_due_of_type('mf_nav', NULL, 9)"))
+        )
+        assert queue.complete(worker, call.task_ids, call.claim_token) == set(call.task_ids)
+    joined(*check)
+
+
+def test_b19_recovery_and_a_finish_do_not_deadlock(core: Core, clock: Clock) -> None:
+    """The last attempt outlives its lease; its worker comes back in the moment it is buried."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    call = core.claim_one()
+    core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
+    clock.advance(61)
+    with core.engine.begin() as worker:
+        worker.execute(text("SELECT FROM pricing.demand FOR NO KEY UPDATE"))
+        recovery = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.recover_tasks()")))
+        queue.complete(worker, call.task_ids, call.claim_token)
+    joined(*recovery)
+    assert core.task("AAPL").status == "completed", "the worker was first"
+
+
+def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    call = core.claim_one()
+    clock.advance(61)
+    with core.engine.begin() as worker:
+        queue.held(worker, call)
+        assert core.recover() == 0
+        queue.complete(worker, call.task_ids, call.claim_token)
+    assert core.task("AAPL").status == "completed"
+
+
+def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(NAV, "118632")
+    with core.engine.begin() as first:
+        (mine,) = queue.claim(first, TWELVEDATA, "first", 1, None)
+        other = meanwhile(core.engine, lambda c: queue.claim(c, TWELVEDATA, "second", 9, None))
+        assert other[0].is_alive()
+        assert [call.symbols for call in core.claim(MFAPI)] == [["118632"]]
+    joined(*other)
+    assert {task.symbol: task.worker for task in core.tasks()} == {
+        mine.symbols[0]: "first",
+        ({"AAPL", "IBM"} - set(mine.symbols)).pop(): "second",
+        "118632": "a",
+    }
