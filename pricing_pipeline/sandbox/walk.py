@@ -74,16 +74,7 @@ class Walk:
             opened -= opened % tick
             top, bottom = (opened, close) if opened > close else (close, opened)
             high, low = top + reach * up // 512, bottom - reach * down // 512
-            low -= low % tick
-            found.append(
-                Day(
-                    opened,
-                    high - high % tick,
-                    low if low > tick else tick,
-                    close,
-                    volume * (64 + busy) >> 8,
-                )
-            )
+            found.append(Day(opened, high - high % tick, low - low % tick, close, volume * (64 + busy) >> 8))
             before = close
         return found
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.sandbox.server import SandboxSettings, serve
+from pricing_pipeline.sandbox.server import SandboxSettings, listen, serve
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
 
 
@@ -137,6 +137,11 @@ def test_a_port_in_use_is_one_clear_sentence():
         port = taken.getsockname()[1]
         with pytest.raises(SupervisorError, match=f"127.0.0.1:{port} is taken.*PRICING_SANDBOX_PORT"):
             serve(SandboxSettings(port=port))
+
+
+def test_two_sandboxes_never_share_a_port():
+    with listen(SandboxSettings(port=0)) as first, pytest.raises(SupervisorError, match="taken"):
+        listen(SandboxSettings(port=first.getsockname()[1]))
 
 
 def free_port() -> int:
