@@ -102,7 +102,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
     """URLs of the pricing database for workers and for its owner, and of Dagster's database."""
     if settings.database_url is None:
         server = EmbeddedServer(settings.home)
-        server.start()
+        server.start(supervisor.check)
         supervisor.watch("postgresql", server)
         say(f"PostgreSQL runs in {server.data_dir}")
         worker, owner = server.url("pricing", "worker"), server.url("pricing", "owner")
