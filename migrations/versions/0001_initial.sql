@@ -494,6 +494,17 @@ COMMENT ON FUNCTION pricing.ttl_changed() IS 'Makes a new TTL take effect at the
 CREATE TRIGGER ttl_changed AFTER UPDATE OF default_ttl_minutes, staleness_function ON pricing.data_type_registry
     FOR EACH ROW EXECUTE FUNCTION pricing.ttl_changed();
 
+CREATE FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    UPDATE pricing.demand SET due_at = pricing.clock()
+    WHERE (data_type, symbol) = (NEW.data_type, NEW.symbol) AND due_at <> 'infinity' AND held_until IS NULL;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.own_ttl_changed() IS 'Makes a pair''s own TTL take effect at the next staleness check.';
+CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.latest_prices
+    FOR EACH ROW WHEN (OLD.cache_ttl_minutes IS DISTINCT FROM NEW.cache_ttl_minutes)
+    EXECUTE FUNCTION pricing.own_ttl_changed();
+
 CREATE FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     INSERT INTO pricing.provider_state (provider) VALUES (NEW.provider) ON CONFLICT DO NOTHING;

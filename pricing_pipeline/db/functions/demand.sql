@@ -23,29 +23,53 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol))
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 
-    INSERT INTO pricing.demand (data_type, symbol, due_at)
-    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
-    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-
-    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
-    FOR wanted IN
-        WITH seen AS (
-            INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
-            SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
-            FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-            ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
-            RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
-        SELECT seen.data_type, array_agg(seen.symbol ORDER BY seen.symbol) AS symbols
-        FROM seen WHERE seen.is_new GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.enqueue_due_of_type(wanted.data_type, wanted.symbols, cardinality(wanted.symbols));
-        new_pairs := new_pairs + cardinality(wanted.symbols);
+        BEGIN
+            INSERT INTO pricing.demand (data_type, symbol, due_at)
+            SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
+            WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
+            ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+
+            -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
+            FOR wanted IN
+                WITH seen AS (
+                    INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
+                    SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
+                    FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+                    ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
+                    RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
+                SELECT seen.data_type, array_agg(seen.symbol ORDER BY seen.symbol) AS symbols
+                FROM seen WHERE seen.is_new GROUP BY 1 ORDER BY 1
+            LOOP
+                PERFORM pricing.enqueue_due_of_type(wanted.data_type, wanted.symbols, cardinality(wanted.symbols));
+                PERFORM pricing.raise_tasks(wanted.data_type, wanted.symbols);
+                new_pairs := new_pairs + cardinality(wanted.symbols);
+            END LOOP;
+            RETURN new_pairs;
+        EXCEPTION WHEN foreign_key_violation THEN
+            new_pairs := 0; -- the clean-up took the pair away in this moment; it is put back
+        END;
     END LOOP;
-    RETURN new_pairs;
 END $$;
 COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
     'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.raise_tasks(wanted_type text, wanted_symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.
+    UPDATE pricing.api_call_queue_live q SET priority = grown.viewers
+    FROM (SELECT x.id, v.viewers
+          FROM pricing.api_call_queue_live x
+          CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
+                              WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) v
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (wanted_symbols)
+            AND x.window_start = '-infinity' AND x.window_end = 'infinity'
+            AND x.status IN ('pending', 'scheduled') AND x.priority < v.viewers
+          ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) grown
+    WHERE q.id = grown.id
+$$;
+COMMENT ON FUNCTION pricing.raise_tasks(text, text[]) IS 'Gives waiting tasks the priority of their viewers, when it has grown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer
@@ -130,29 +154,56 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
-    EXECUTE pg_catalog.format($query$
+    -- Of the symbols a first look names, what nobody else watches is judged at once: its due_at may date from
+    -- when it had no viewer.
+    BEGIN
+        EXECUTE pg_catalog.format($query$
+            WITH due AS MATERIALIZED (
+                SELECT d.symbol, d.due_at FROM pricing.demand d
+                WHERE d.data_type = $1 AND CASE WHEN $3 IS NULL THEN d.due_at <= $2
+                    ELSE d.symbol = ANY ($3) AND (d.due_at <= $2 OR (
+                        d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2
+                        AND 1 = (SELECT count(*) FROM pricing.active_subscriptions a
+                                 WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))) END
+                ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+            judged AS MATERIALIZED (
+                SELECT due.symbol, due.due_at, make_interval(mins => ttl.minutes) AS ttl,
+                       v.%1$I + make_interval(mins => ttl.minutes) AS stale_at, pricing.%2$I(v.%1$I, ttl.minutes) AS is_stale,
+                       (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
+                        WHERE a.data_type = $1 AND a.symbol = due.symbol) AS viewers
+                FROM due LEFT JOIN pricing.%3$I v ON v.%4$I = due.symbol
+                CROSS JOIN LATERAL (SELECT coalesce(v.cache_ttl_minutes, $5) AS minutes) ttl),
+            looked AS (
+                -- Old, and yet judged fresh (a market is closed, say): nobody knows until when, so look again soon.
+                UPDATE pricing.demand d
+                SET due_at = CASE WHEN j.viewers = 0 THEN $2 + interval '1 minute'
+                                  WHEN j.is_stale THEN 'infinity'
+                                  WHEN j.stale_at > $2 THEN j.stale_at
+                                  ELSE $2 + least(j.ttl / 4, interval '1 minute') END,
+                    became_due_at = CASE WHEN j.is_stale AND j.viewers > 0 THEN j.due_at END
+                FROM judged j WHERE d.data_type = $1 AND d.symbol = j.symbol
+                RETURNING j.symbol, j.viewers, j.is_stale)
+            SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_stale AND viewers > 0
+            $query$, kind.timestamp_column, kind.staleness_function, kind.table_name, kind.symbol_column)
+        INTO stale_symbols, viewers
+        USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes;
+    EXCEPTION WHEN OTHERS THEN
+        -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
+        RAISE WARNING 'staleness of % cannot be judged and counts as stale: % (%)', wanted_type, SQLERRM, SQLSTATE;
         WITH due AS MATERIALIZED (
-            SELECT d.symbol, d.due_at FROM pricing.demand d
-            WHERE d.data_type = $1 AND d.due_at <= $2 AND ($3 IS NULL OR d.symbol = ANY ($3))
-            ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
-        judged AS MATERIALIZED (
-            SELECT due.symbol, due.due_at, v.%1$I + make_interval(mins => coalesce(v.cache_ttl_minutes, $5)) AS stale_at,
-                   pricing.%2$I(v.%1$I, coalesce(v.cache_ttl_minutes, $5)) AS is_stale,
-                   (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
-                    WHERE a.data_type = $1 AND a.symbol = due.symbol) AS viewers
-            FROM due LEFT JOIN pricing.%3$I v ON v.%4$I = due.symbol),
+            SELECT d.symbol, d.due_at, (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
+                                        WHERE a.data_type = wanted_type AND a.symbol = d.symbol) AS viewers
+            FROM pricing.demand d
+            WHERE d.data_type = wanted_type AND d.due_at <= now_ AND (only_symbols IS NULL OR d.symbol = ANY (only_symbols))
+            ORDER BY d.data_type, d.due_at LIMIT at_most FOR NO KEY UPDATE OF d SKIP LOCKED),
         looked AS (
             UPDATE pricing.demand d
-            SET due_at = CASE WHEN j.viewers = 0 THEN $2 + interval '1 minute'
-                              WHEN j.is_stale THEN 'infinity'
-                              ELSE greatest(j.stale_at, $2 + interval '1 second') END,
-                became_due_at = CASE WHEN j.is_stale AND j.viewers > 0 THEN j.due_at END
-            FROM judged j WHERE d.data_type = $1 AND d.symbol = j.symbol
-            RETURNING j.symbol, j.viewers, j.is_stale)
-        SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_stale AND viewers > 0
-        $query$, kind.timestamp_column, kind.staleness_function, kind.table_name, kind.symbol_column)
-    INTO stale_symbols, viewers
-    USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes;
+            SET due_at = CASE WHEN due.viewers = 0 THEN now_ + interval '1 minute' ELSE 'infinity' END,
+                became_due_at = CASE WHEN due.viewers > 0 THEN due.due_at END
+            FROM due WHERE d.data_type = wanted_type AND d.symbol = due.symbol
+            RETURNING due.symbol, due.viewers)
+        SELECT array_agg(l.symbol), array_agg(l.viewers) INTO stale_symbols, viewers FROM looked l WHERE l.viewers > 0;
+    END;
     IF stale_symbols IS NULL THEN
         RETURN 0;
     END IF;
@@ -166,7 +217,8 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_scheduled(wanted_type text) RETURNS i
 LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.enqueue(wanted_type, array_agg(i.symbol ORDER BY i.symbol), array_agg(-1))
     FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-    WHERE r.data_type = wanted_type AND r.is_active AND i.is_active AND i.update_mode = 'api'
+    WHERE r.data_type = wanted_type AND r.is_active AND r.refresh_strategy = 'scheduled'
+      AND i.is_active AND i.update_mode = 'api'
 $$;
 COMMENT ON FUNCTION pricing.enqueue_scheduled(text) IS 'Queues every active instrument of a scheduled type, behind all on-demand work.';
 

@@ -1,0 +1,499 @@
+"""Who wants what, and what of it is due: heartbeats, leaving, clean-up, the staleness check.
+
+Many sessions at once are in faults/test_contention.py; assets and sensors in orchestration/.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import demand
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.registry import reason
+from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
+MINUTE, DAY = 60, 86_400
+
+
+def due_in(core: Core, data_type: str, symbol: str) -> float:
+    """Seconds until a pair is looked at next."""
+    pair = core.demand_of(data_type, symbol)
+    assert pair is not None
+    return (pair.due_at - core.clock()).total_seconds()
+
+
+def break_staleness(core: Core, data_type: str) -> None:
+    core.rows(
+        "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
+        " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = :data_type",
+        data_type=data_type,
+    )
+
+
+# Viewers
+
+
+def test_b6_a_hundred_viewers_cause_one_task_that_goes_before_others(core: Core) -> None:
+    core.heartbeat("lonely", IBM)
+    for number in range(100):
+        core.heartbeat(f"user {number}", AAPL)
+    assert core.enqueue_due() == 0
+    assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 100, "IBM": 1}
+
+
+def test_b6_priority_is_the_number_of_viewers_when_a_pair_becomes_due(core: Core, clock: Clock) -> None:
+    for number in range(7):
+        core.heartbeat(f"user {number}", AAPL)
+    core.heartbeat("user 0", AAPL)
+    core.refresh()
+    core.unsubscribe("user 6", AAPL)
+    clock.advance(MINUTE + 1)
+    assert core.enqueue_due() == 1
+    assert core.tasks("AAPL")[-1].priority == 6
+
+
+def test_a2_a_first_viewer_lifts_what_the_schedule_has_queued(core: Core) -> None:
+    core.rows("SELECT pricing.enqueue_scheduled('mf_nav')")
+    core.heartbeat("ann", (NAV, "120841"))
+    assert {task.symbol: task.priority for task in core.tasks()} == {
+        "118632": -1,
+        "119551": -1,
+        "120841": 1,
+        "125497": -1,
+    }
+
+
+def test_b7_the_first_heartbeat_queues_what_is_missing_in_many_types_at_once(core: Core) -> None:
+    """Scheduled types too: somebody waits for them now."""
+    assert core.heartbeat("ann", AAPL, (DAILY, "AAPL"), (FX, "EUR/USD"), (NAV, "118632")) == 4
+    assert {(task.data_type, task.symbol, task.priority) for task in core.tasks()} == {
+        (QUOTE, "AAPL", 1),
+        (DAILY, "AAPL", 1),
+        (FX, "EUR/USD", 1),
+        (NAV, "118632", 1),
+    }
+
+
+def test_b7_the_first_heartbeat_queues_what_is_stale_and_not_what_is_fresh(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.enqueue(DAILY, "AAPL")
+    core.refresh()
+    clock.advance(MINUTE + 1)
+    core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
+    live = [task for task in core.tasks() if task.status == "pending"]
+    assert [(task.data_type, task.symbol) for task in live] == [(QUOTE, "AAPL")]
+    assert DAY - 2 * MINUTE - 5 < due_in(core, DAILY, "AAPL") < DAY - MINUTE
+
+
+def test_b7_later_heartbeats_write_nothing_but_when_the_viewer_was_seen(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL, IBM)
+    core.refresh()
+    clock.advance(2 * MINUTE)
+
+    def versions() -> list[Any]:
+        return [
+            core.rows(
+                f"SELECT tableoid::regclass::text, ctid::text, xmin::text FROM pricing.{table} ORDER BY 1, 2"
+            )
+            for table in ("demand", "api_call_queue", "instruments", "latest_prices", "collector_call_log")
+        ]
+
+    before = versions()
+    assert core.heartbeat("ann", AAPL, IBM) == 0
+    assert versions() == before
+    for seen in core.rows("SELECT last_seen_at - subscribed_at AS age FROM pricing.active_subscriptions"):
+        assert timedelta(minutes=2) <= seen.age < timedelta(minutes=2, seconds=20)
+
+
+def test_b5_heartbeats_stay_heap_only(core: Core, clock: Clock) -> None:
+    """An index on last_seen_at would make every heartbeat write to all indexes."""
+    core.heartbeat("ann", AAPL)
+    with core.engine.begin() as connection:
+        for _ in range(5):
+            demand.heartbeat(connection, "ann", [AAPL])
+        hot, updates = connection.exec_driver_sql(
+            "SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'active_subscriptions'"
+        ).one()
+    assert hot == updates == 5
+
+
+def test_b5_a_new_symbol_becomes_an_unverified_instrument(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "BRK.A"), (DAILY, "BRK.A"))
+    (found,) = core.rows("SELECT * FROM pricing.instruments WHERE symbol = 'BRK.A'")
+    assert (found.asset_class, found.verified_at, found.is_active, found.scale) == ("equity", None, True, 2)
+    core.refresh()
+    assert core.one("SELECT verified_at IS NOT NULL FROM pricing.instruments WHERE symbol = 'BRK.A'")
+
+
+@pytest.mark.parametrize("data_type", ["equity_qoute", "fx_rate"])
+def test_b5_an_unknown_or_retired_type_is_refused_by_name(core: Core, data_type: str) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
+    with pytest.raises(DBAPIError) as refused:
+        core.heartbeat("ann", AAPL, (data_type, "EUR/USD"))
+    assert f"unknown data type(s): {data_type}" in reason(refused.value)
+    assert "registry list" in reason(refused.value)
+    assert core.rows("SELECT FROM pricing.active_subscriptions") == []
+
+
+@pytest.mark.parametrize("symbol", ["", "'; DROP TABLE x", "A B", "Ä", "A" * 41, "-A", "A\n"])
+def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core, symbol: str) -> None:
+    with pytest.raises(DBAPIError, match="symbol_is_sane"):
+        core.heartbeat("ann", (QUOTE, symbol))
+
+
+def test_b5_users_see_to_their_own_subscriptions_only(core: Core) -> None:
+    core.heartbeat("ann", AAPL, IBM)
+    core.heartbeat("bob", AAPL)
+    assert core.unsubscribe("bob", AAPL, IBM, (QUOTE, "FB")) == 1
+    left = core.rows("SELECT user_id, symbol FROM pricing.active_subscriptions ORDER BY 2")
+    assert [tuple(row) for row in left] == [("ann", "AAPL"), ("ann", "IBM")]
+
+
+# Leaving
+
+
+def test_b5_viewers_silent_for_five_minutes_are_forgotten(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL)
+    clock.advance(10)
+    core.heartbeat("bob", AAPL)
+    clock.advance(5 * MINUTE - 5)
+    before = core.rows("SELECT last_seen_at FROM pricing.active_subscriptions WHERE user_id = 'bob'")
+    assert core.clean() == 1
+    left = core.rows("SELECT user_id, last_seen_at FROM pricing.active_subscriptions")
+    assert [row.user_id for row in left] == ["bob"]
+    assert [row.last_seen_at for row in left] == [row.last_seen_at for row in before]
+    clock.advance(15)
+    assert core.clean() == 1
+
+
+def test_b5_a_heartbeat_each_minute_keeps_a_subscription(core: Core, clock: Clock) -> None:
+    for _ in range(12):
+        core.heartbeat("ann", AAPL)
+        assert core.clean() == 0
+        clock.advance(MINUTE)
+    assert core.demand_of(*AAPL) is not None
+
+
+def test_a7_demand_without_viewers_is_not_refreshed_and_is_removed(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL)
+    core.refresh()
+    core.unsubscribe("ann", AAPL)
+    clock.advance(MINUTE + 1)
+    assert core.enqueue_due() == 0
+    core.clean()
+    assert core.demand_of(*AAPL) is None
+    assert [task.status for task in core.tasks()] == ["completed"]
+
+
+def test_b5_demand_outlives_a_viewer_while_another_is_left(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    core.unsubscribe("ann", AAPL)
+    clock.advance(2 * MINUTE)
+    core.clean()
+    assert core.enqueue_due() == 1
+
+
+def test_b5_whoever_comes_back_is_served_again(core: Core, clock: Clock) -> None:
+    for price in ("100.00", "101.00", "102.00"):
+        core.heartbeat("ann", AAPL)
+        assert core.refresh(price=price) == 1
+        core.unsubscribe("ann", AAPL)
+        clock.advance(2 * MINUTE)
+        core.clean()
+        assert core.demand_of(*AAPL) is None
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert str(latest.price) == "102.00"
+
+
+def test_b5_coming_back_within_the_grace_is_served_too(core: Core, clock: Clock) -> None:
+    """The pair is still known, and the check that saw it without viewers had put it aside."""
+    core.heartbeat("ann", AAPL)
+    core.refresh()
+    clock.advance(2 * MINUTE)
+    core.unsubscribe("ann", AAPL)
+    assert core.enqueue_due() == 0
+    core.heartbeat("ann", AAPL)
+    clock.advance(1)
+    core.enqueue_due()
+    assert core.tasks("AAPL")[-1].status == "pending"
+
+
+def test_a7_unwatched_pairs_of_on_demand_types_are_never_queued(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL)
+    for _ in range(5):
+        core.refresh()
+        clock.advance(MINUTE + 1)
+        core.heartbeat("ann", AAPL)
+        core.enqueue_due()
+        for data_type in (QUOTE, DAILY, FX):
+            core.rows("SELECT pricing.enqueue_scheduled(:data_type)", data_type=data_type)
+    assert {(task.data_type, task.symbol) for task in core.tasks()} == {AAPL}
+
+
+def test_b14_the_schedule_queues_active_instruments_behind_all_else(core: Core) -> None:
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = '118632'")
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = '119551'")
+    with core.engine.begin() as connection:
+        assert demand.enqueue_scheduled(connection, NAV) == 2
+        assert demand.enqueue_scheduled(connection, NAV) == 0
+        assert demand.enqueue_scheduled(connection, "no_such_type") == 0
+    assert {task.symbol: task.priority for task in core.tasks()} == {"120841": -1, "125497": -1}
+
+
+def test_b14_a_schedule_over_no_instruments_queues_nothing(core: Core) -> None:
+    core.rows("DELETE FROM pricing.instruments")
+    with core.engine.begin() as connection:
+        assert demand.enqueue_scheduled(connection, NAV) == 0
+
+
+# Staleness
+
+
+def test_b4_a_ttl_that_is_not_positive_is_refused(core: Core) -> None:
+    for ttl in (0, -1, None):
+        with pytest.raises(DBAPIError, match="a TTL must be a positive number of minutes"):
+            core.rows("SELECT pricing.is_data_stale(pricing.clock(), CAST(:ttl AS integer))", ttl=ttl)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "stale"),
+    [
+        ("NULL", True),
+        ("pricing.clock()", False),
+        ("pricing.clock() - interval '14 minutes 55 seconds'", False),
+        ("pricing.clock() - interval '15 minutes'", True),
+        ("'-infinity'", True),
+    ],
+)
+def test_b4_stale_is_what_has_no_time_or_outlived_its_ttl(core: Core, stamp: str, stale: bool) -> None:
+    assert core.one(f"SELECT pricing.is_data_stale({stamp}, 15)") is stale
+
+
+def test_b6_a_pair_is_due_again_a_ttl_after_its_fetch(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
+    core.refresh()
+    assert core.enqueue_due() == 0
+    clock.advance(MINUTE - 10)
+    assert core.enqueue_due() == 0
+    clock.advance(11)
+    assert core.enqueue_due() == 1
+    assert core.enqueue_due() == 0, "it waits for its task"
+    assert due_in(core, FX, "EUR/USD") == pytest.approx(14 * MINUTE, abs=5)
+
+
+def test_b1_a_new_ttl_takes_effect_at_the_next_check(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    core.refresh()
+    clock.advance(10 * MINUTE)
+    assert core.enqueue_due() == 0
+    core.rows(
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 5 WHERE data_type = 'equity_daily'"
+    )
+    assert core.enqueue_due() == 1
+    core.refresh()
+    core.rows(
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_daily'"
+    )
+    assert core.enqueue_due() == 0
+    assert due_in(core, DAILY, "AAPL") == pytest.approx(60 * MINUTE, abs=5)
+
+
+def test_b3_a_row_may_have_a_ttl_of_its_own_which_no_refresh_touches(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (DAILY, "AAPL"), (DAILY, "IBM"))
+    core.refresh()
+    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 5 WHERE symbol = 'AAPL'")
+    for price in ("101.00", "102.00"):
+        clock.advance(5 * MINUTE + 1)
+        assert core.enqueue_due() == 1, "only the one with the shorter TTL"
+        assert core.refresh(price=price) == 1
+    ttls = dict(
+        map(tuple, core.rows("SELECT symbol, cache_ttl_minutes FROM pricing.latest_price_equity_daily"))
+    )
+    assert ttls == {"AAPL": 5, "IBM": None}
+    with pytest.raises(DBAPIError, match="cache_ttl_is_positive"):
+        core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 0")
+
+
+def test_b3_a_longer_ttl_of_ones_own_spares_fetches(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL)
+    core.refresh()
+    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 60")
+    clock.advance(59 * MINUTE)
+    core.heartbeat("bob", AAPL)
+    assert core.enqueue_due() == 0
+    clock.advance(2 * MINUTE)
+    assert core.enqueue_due() == 1
+
+
+def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, clock: Clock) -> None:
+    """A staleness function may say fresh past the TTL; 80,000 such pairs must not cost every tick."""
+    core.rows(
+        "CREATE FUNCTION pricing.market_is_closed(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
+        " LANGUAGE sql AS 'SELECT stamp IS NULL'"
+    )
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'market_is_closed'")
+    core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
+    assert core.refresh() == 2
+    clock.advance(2 * DAY)
+    assert core.enqueue_due() == 0
+    assert due_in(core, *AAPL) == pytest.approx(15, abs=3)
+    assert due_in(core, DAILY, "AAPL") == pytest.approx(60, abs=3)
+
+
+def test_b8_one_broken_type_does_not_stop_the_others(
+    core: Core, clock: Clock, connection: Connection[Any]
+) -> None:
+    core.heartbeat("ann", AAPL, (FX, "EUR/USD"), (NAV, "118632"))
+    core.refresh()
+    core.refresh(MFAPI)
+    break_staleness(core, FX)
+    clock.advance(2 * DAY)
+    warnings: list[str] = []
+    connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
+    (queued,) = connection.execute("SELECT pricing.enqueue_due()").fetchone() or (None,)
+    assert queued == 3
+    assert [task.symbol for task in core.tasks() if task.status == "pending"] == ["AAPL", "EUR/USD", "118632"]
+    (warning,) = warnings
+    assert "fx_rate" in warning
+    assert "no such calendar" in warning
+
+
+def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    core.refresh()
+    break_staleness(core, FX)
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    assert core.enqueue_due() == 1
+    core.refresh()
+    for _ in range(3):
+        clock.advance(4 * MINUTE)
+        assert core.enqueue_due() == 0
+    clock.advance(4 * MINUTE)
+    assert core.enqueue_due() == 1
+
+
+def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
+    break_staleness(core, FX)
+    assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2
+    assert set(core.statuses()) == {"AAPL", "EUR/USD"}
+
+
+def test_b8_a_type_whose_table_is_gone_does_not_stop_the_others(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
+    core.refresh()
+    core.rows("DROP VIEW pricing.latest_price_fx_rate")
+    clock.advance(DAY)
+    assert core.enqueue_due() == 2
+
+
+def test_b8_a_pair_that_waits_for_a_vanished_task_is_found(core: Core) -> None:
+    core.heartbeat("ann", AAPL, IBM)
+    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'IBM'")
+    assert core.enqueue_due() == 0
+    assert core.one("SELECT pricing.repair_demand()") == 1
+    assert core.enqueue_due() == 1
+    assert set(core.statuses()) == {"AAPL", "IBM"}
+
+
+# What the sensor sees
+
+
+def freshness(core: Core, data_type: str = QUOTE) -> tuple[int, int, int, int, int]:
+    with core.engine.connect() as connection:
+        (row,) = demand.freshness(connection, [data_type])
+    return row.watched, row.fresh, row.due, row.late, row.held
+
+
+def test_g2_freshness_tells_fresh_due_late_and_held_apart(core: Core, clock: Clock) -> None:
+    assert freshness(core) == (0, 0, 0, 0, 0)
+    core.heartbeat("ann", AAPL, IBM, (QUOTE, "FB"))
+    assert freshness(core) == (3, 0, 3, 0, 0)
+    core.refresh()
+    assert freshness(core) == (3, 3, 0, 0, 0)
+    clock.advance(MINUTE + 10)
+    assert freshness(core) == (3, 0, 3, 0, 0)
+    clock.advance(25)
+    assert freshness(core) == (3, 0, 3, 3, 0)
+    core.enqueue_due()
+    assert freshness(core) == (3, 0, 3, 3, 0), "queued is not yet served"
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    assert freshness(core) == (3, 0, 0, 0, 3)
+    core.unsubscribe("ann", AAPL)
+    assert freshness(core) == (2, 0, 0, 0, 2)
+
+
+def test_b17_outlook_says_whether_a_drain_is_needed(core: Core, clock: Clock) -> None:
+    def outlook() -> demand.Outlook:
+        with core.engine.connect() as connection:
+            return demand.outlook(connection)
+
+    idle = outlook()
+    assert (idle.watched, idle.queued, idle.drain_id) == (False, False, None)
+    core.heartbeat("ann", AAPL)
+    busy = outlook()
+    assert (busy.watched, busy.queued, busy.watched_types, busy.queued_types) == (
+        True,
+        True,
+        [QUOTE],
+        [QUOTE],
+    )
+    begun = core.one("SELECT pricing.begin_drain('w', 'run 1', 120)")
+    assert outlook().drain_id == begun
+    assert outlook().drain_seconds_left == pytest.approx(120, abs=5)
+    assert core.one("SELECT pricing.begin_drain('x', 'run 2', 120)") is None
+    clock.advance(16)
+    assert outlook().drain_id is None, "a drain that says nothing for 15 s is dead"
+    assert core.one("SELECT pricing.begin_drain('x', 'run 2', 120)") is not None
+
+
+def test_b17_a_drains_successor_may_start_before_it_ends(core: Core, clock: Clock) -> None:
+    first = core.one("SELECT pricing.begin_drain('w', 'run 1', 20)")
+    assert core.one("SELECT pricing.begin_drain('x', 'run 2', 20)") is None
+    clock.advance(9)
+    core.rows("SELECT pricing.extend_drain(:first)", first=first)
+    second = core.one("SELECT pricing.begin_drain('x', 'run 2', 20)")
+    assert second is not None
+    core.rows("SELECT pricing.end_drain(:first)", first=first)
+    assert core.one("SELECT pricing.begin_drain('y', 'run 3', 20)") is None
+
+
+def test_b15_duties_run_when_they_are_overdue_and_one_process_at_a_time(
+    core: Core, clock: Clock, database_url: str
+) -> None:
+    everything = {"recover_tasks", "expire_calls", "clean_subscriptions", "repair_demand", "prune"}
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('pricing.run_duties', 0))")
+        assert core.one("SELECT pricing.run_duties()") == []
+    assert set(core.one("SELECT pricing.run_duties()")) == everything
+    assert core.one("SELECT pricing.run_duties()") == []
+    clock.advance(11)
+    assert core.one("SELECT pricing.run_duties()") == ["recover_tasks"]
+    clock.advance(50)
+    assert set(core.one("SELECT pricing.run_duties()")) == everything - {"prune"}
+
+
+def test_b8_one_failing_duty_does_not_stop_the_others(core: Core) -> None:
+    core.rows(
+        "CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql"
+        " AS 'BEGIN RAISE EXCEPTION ''out of order''; END'"
+    )
+    ran = set(core.one("SELECT pricing.run_duties()"))
+    assert ran == {"recover_tasks", "expire_calls", "repair_demand", "prune"}
+    done = {row.duty for row in core.rows("SELECT duty FROM pricing.duties")}
+    assert done == ran, "what failed stays overdue"
