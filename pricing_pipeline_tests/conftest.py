@@ -1,5 +1,6 @@
 """Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
 
+from pricing_pipeline_tests.fix_cli import cli
 from pricing_pipeline_tests.fix_core import core, engine
 from pricing_pipeline_tests.fix_database import (
     clock,
@@ -13,6 +14,7 @@ from pricing_pipeline_tests.fix_database import (
 from pricing_pipeline_tests.fix_home import open_folder
 
 __all__ = [
+    "cli",
     "clock",
     "connection",
     "core",

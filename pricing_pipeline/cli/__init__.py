@@ -48,13 +48,20 @@ def _start(
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     if version:
-        from importlib.metadata import version as version_of
-
-        typer.echo(version_of("pricing-pipeline"))
+        typer.echo(_version())
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pricing-pipeline")
+    except PackageNotFoundError:
+        return "a checkout that is not installed"
 
 
 def main() -> None:

@@ -12,8 +12,9 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import queue, registry
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import explained, masked, open_connection, open_owner, sentence
+from pricing_pipeline.cli.database import explained, masked, open_connection, open_owner
 from pricing_pipeline.cli.output import duration, print_json, print_table
+from pricing_pipeline.cli.refusals import sentence
 from pricing_pipeline.db.location import owner_url
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.errors import DatabaseError, PricingError

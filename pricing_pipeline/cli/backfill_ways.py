@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -85,7 +86,7 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
 
 
 def in_dagster(webserver: Webserver, engine: Engine, request: Request, show: Show) -> Outcome:
-    """Have Dagster do it, and follow until its run has ended. Raises PricingError when it refuses."""
+    """Have Dagster do it, and follow until everything is fetched. Raises PricingError when it refuses."""
     name = request.kind.data_type
     where = webserver.find(name)
     if where is None:
@@ -103,9 +104,10 @@ def in_dagster(webserver: Webserver, engine: Engine, request: Request, show: Sho
 
 
 def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, show: Show) -> Outcome:
-    """Watch the tasks of a run's backfill until the run has ended.
+    """Watch the tasks of a run's backfill until all are finished, or the run has ended without that.
 
-    While the webserver is away the tasks tell enough; while the database is away there is nothing but to wait.
+    The run itself lives on for a while, to report each month to Dagster. While the webserver is away the tasks
+    tell enough; while the database is away there is nothing but to wait.
     """
     backfill_id: UUID | None = None
     progress = _NOTHING_YET
@@ -113,10 +115,8 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
     status: str | None = "STARTING"
     while True:
         # Asked before the tasks are counted, so that what the run did before it ended is in the count.
-        try:
-            status, is_reachable = webserver.status(run_id), True
-        except DagsterUnreachable:
-            is_reachable = False
+        with suppress(DagsterUnreachable):
+            status = webserver.status(run_id)
         try:
             with engine.begin() as connection:
                 backfill_id = backfill_id or reads.backfill_of_run(connection, run_id, data_type)
@@ -129,7 +129,7 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
         else:
             is_warned = False
             is_fetched = backfill_id is not None and progress.is_finished
-            if status in _ENDED or status is None or (not is_reachable and is_fetched):
+            if is_fetched or status in _ENDED or status is None:
                 url = webserver.run_url(run_id)
                 return Outcome(
                     backfill_id, progress.tasks, progress.open, progress.failed, run_id, url, status

@@ -17,7 +17,7 @@ from pricing_pipeline.domain import Fetcher
 User = Annotated[str, typer.Argument(metavar="USER", help="Whose subscription it is: any name.")]
 Type = Annotated[str, typer.Argument(metavar="DATA_TYPE", help="A data type of `registry list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
-Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL...", help="Symbols of instruments.")]
+Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
 Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
 
 

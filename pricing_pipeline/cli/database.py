@@ -1,4 +1,4 @@
-"""The database as commands use it: opened for one command, described without its password, its errors in words."""
+"""The database as commands use it: opened for one command, described without its password."""
 
 from __future__ import annotations
 
@@ -6,29 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, make_url
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import owner_url, worker_url
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline.registry import reason
 from pricing_pipeline.settings import Settings
-
-RULES = {
-    "symbol_is_sane": "a symbol has 1 to 40 letters, digits or . / : = ^ _ - and begins with a letter, a digit or ^",
-    "user_is_sane": "a user's name has 1 to 200 characters",
-    "data_type_is_plain_name": "a data type's name has 1 to 48 small letters, digits or _ and begins with a letter",
-    "asset_class_is_plain_name": "an asset class has 1 to 48 small letters, digits or _ and begins with a letter",
-    "ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
-    "fetcher_is_known": "a fetcher is quote, daily_bars or nav",
-    "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",
-    "data_type_registry_pkey": "a data type of this name is there already",
-}
-"""What the database's named constraints ask for, in words for those who typed the value."""
-
-_NOT_MIGRATED = frozenset({"3F000", "42P01", "42703", "42883"})
-"""A schema, table, column or function that does not exist."""
 
 
 @contextmanager
@@ -80,15 +63,3 @@ def masked(url: str) -> str:
     """The address without its password, wherever in it that stands."""
     parsed = make_url(url).difference_update_query(["password", "sslpassword"])
     return parsed.render_as_string(hide_password=True)
-
-
-def sentence(error: Exception) -> str | None:
-    """What a database error means to whoever typed the command; None for other errors."""
-    if not isinstance(error, DBAPIError):
-        return None
-    if getattr(error.orig, "sqlstate", None) in _NOT_MIGRATED:
-        return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
-    diagnostics = getattr(error.orig, "diag", None)
-    rule = RULES.get(getattr(diagnostics, "constraint_name", None) or "")
-    said = rule or reason(error).strip()
-    return said if said.endswith(".") else f"{said}."

@@ -34,6 +34,8 @@ def draw(candles: Sequence[Candle], width: int, height: int) -> list[Text]:
     low, high = min(c.low for c in candles), max(c.high for c in candles)
     scale = [_at(row, low, high, height) for row in range(height)]
     decimals = max(0, *(-int(c.close.as_tuple().exponent) for c in candles))
+    if high - low >= 1:
+        decimals = min(decimals, 2)
     labels = [f"{price:.{decimals}f}" for price in scale]
     margin = max(map(len, labels)) + 2
     columns = merge(candles, max(_LEAST_COLUMNS, width - margin))

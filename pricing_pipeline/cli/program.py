@@ -78,7 +78,7 @@ def _database_sentence(error: Exception) -> str | None:
     # Commands that use no database should not pay for importing its driver to have their errors told.
     if "sqlalchemy" not in sys.modules:
         return None
-    from pricing_pipeline.cli.database import sentence
+    from pricing_pipeline.cli.refusals import sentence
 
     return sentence(error)
 

@@ -154,7 +154,7 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
     if processes:
         typer.echo()
         rows = [
-            (name, process["pid"] or "down", process["restarts"], process["log"])
+            (name, process["pid"] or "-", process["restarts"], process["log"])
             for name, process in processes.items()
         ]
         print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"])

@@ -1,0 +1,255 @@
+"""`price` and `history`: what is stored, told exactly; what is not there, said clearly."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import (
+    DAILY,
+    QUOTE,
+    Core,
+    in_zone,
+    midnight,
+    observation,
+    sample_template,
+)
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+FEBRUARY = (date(2013, 2, 1), date(2013, 2, 28))
+
+
+def store_bars(core: Core, symbol: str, *bars: tuple[date, str, dict[str, str]]) -> None:
+    """Each bar is its day, its close and the other values as text."""
+    core.enqueue(DAILY, symbol, days=(min(day for day, _, _ in bars), max(day for day, _, _ in bars)))
+    call = core.claim_one()
+    core.store(call, *(observation(symbol, close, midnight(day), **more) for day, close, more in bars))
+    core.complete(call)
+
+
+def store_quote(core: Core, symbol: str, price: str, seconds_old: float = 0) -> None:
+    core.enqueue(QUOTE, symbol)
+    core.finish(core.claim_one(), price, seconds_old)
+
+
+# price
+
+
+def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
+    store_quote(core, "AAPL", "146.5500", seconds_old=30)
+    said = cli("price", "AAPL", "--json")
+    assert said.exit_code == 0
+    assert said.json.keys() == {"symbol", "prices"}
+    (price,) = said.json["prices"]
+    assert 0 <= price.pop("age_seconds") < 30
+    for stamp in ("observed_at", "fetched_at"):
+        assert price[stamp].endswith("Z")
+    observed = datetime.fromisoformat(price.pop("observed_at"))
+    fetched = datetime.fromisoformat(price.pop("fetched_at"))
+    assert timedelta(seconds=30) <= fetched - observed < timedelta(seconds=45)
+    assert price == {
+        "data_type": QUOTE,
+        "symbol": "AAPL",
+        "price": "146.55",
+        "currency": "USD",
+        "provider": "twelvedata",
+        "fresh": True,
+    }
+
+
+def test_a10_an_old_price_is_told_as_stale(cli: CommandLine, core: Core, clock: Clock) -> None:
+    store_quote(core, "AAPL", "146.55")
+    clock.advance(90)
+    (price,) = cli("price", "AAPL", "--json").json["prices"]
+    assert price["fresh"] is False
+    assert 90 <= price["age_seconds"] < 120
+    table = cli("price", "AAPL").stdout
+    assert "stale" in table
+    assert "1 min 3" in table
+
+
+def test_g7_every_type_with_a_price_has_a_row(cli: CommandLine, core: Core) -> None:
+    store_quote(core, "AAPL", "146.55")
+    core.enqueue(DAILY, "AAPL")
+    core.finish(core.claim_one(), "147.00")
+    said = cli("price", "AAPL", "--json").json
+    assert [(row["data_type"], row["price"]) for row in said["prices"]] == [
+        (DAILY, "147.00"),
+        (QUOTE, "146.55"),
+    ]
+    table = cli("price", "AAPL").stdout
+    assert "146.55" in table
+    assert "147.00" in table
+
+
+def test_a9_digits_are_told_as_stored_and_never_as_an_exponent(cli: CommandLine, core: Core) -> None:
+    store_quote(core, "AAPL", "0.00000001")
+    assert cli("price", "AAPL", "--json").json["prices"][0]["price"] == "0.00000001"
+
+
+def test_times_are_utc_whatever_the_zone_of_the_database(
+    cli: CommandLine, core: Core, database_url: str, clock: Clock
+) -> None:
+    clock.set(datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
+    store_quote(core, "AAPL", "1.00")
+    url = in_zone(database_url, "Asia/Kolkata")
+    (price,) = cli("price", "AAPL", "--json", database_url=url).json["prices"]
+    assert price["fetched_at"].startswith("2026-07-01T23:30:")
+    assert "2026-07-01 23:30:" in cli("price", "AAPL", database_url=url).stdout
+
+
+def test_an_unknown_symbol_is_named_with_the_way_to_make_it_known(cli: CommandLine) -> None:
+    error = cli("price", "XYZ", "--json").error
+    assert "'XYZ'" in error
+    assert "pricing-pipeline subscribe" in error
+    assert "Did you mean AAPL?" in cli("price", "aapl").error
+
+
+def test_a_known_symbol_without_a_price_is_no_error(cli: CommandLine) -> None:
+    said = cli("price", "AAPL", "--json")
+    assert said.exit_code == 0
+    assert said.json == {"symbol": "AAPL", "prices": []}
+    assert said.stderr.startswith("hint: AAPL has no price yet")
+
+
+# history
+
+
+def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
+    rest = {"open": "0.128348", "high": "0.13", "low": "0.1200", "volume": "117258400"}
+    store_bars(core, "AAPL", (date(2013, 2, 4), "0.128300", rest), (date(2013, 2, 5), "12.30", {}))
+    said = cli(
+        "history", "AAPL", "--data-type", DAILY, "--from", "2013-02-01", "--to", "2013-02-28", "--json"
+    )
+    content = said.json
+    rows = content.pop("rows")
+    assert content == {"symbol": "AAPL", "data_type": DAILY, "from": "2013-02-01", "to": "2013-02-28"}
+    assert all(row.pop("fetched_at").endswith("Z") for row in rows)
+    common = {"currency": "USD", "provider": "twelvedata"}
+    # One row has one scale, that of its most exact price.
+    assert rows == [
+        {
+            "date": "2013-02-04",
+            "open": "0.128348",
+            "high": "0.130000",
+            "low": "0.120000",
+            "close": "0.128300",
+            "volume": 117258400,
+            **common,
+        },
+        {
+            "date": "2013-02-05",
+            "open": None,
+            "high": None,
+            "low": None,
+            "close": "12.30",
+            "volume": None,
+            **common,
+        },
+    ]
+
+
+def test_a9_a_volume_that_is_not_whole_is_text(cli: CommandLine, core: Core) -> None:
+    store_bars(core, "AAPL", (date(2013, 2, 4), "1.00", {"volume": "0.12345678901234567890"}))
+    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02", "--json")
+    assert said.json["rows"][0]["volume"] == "0.12345678901234567890"
+
+
+def test_g6_both_days_of_a_range_are_included_and_a_month_is_all_its_days(
+    cli: CommandLine, core: Core
+) -> None:
+    days = [date(2013, 1, 31), date(2013, 2, 1), date(2013, 2, 28), date(2013, 3, 1)]
+    store_bars(core, "AAPL", *((day, "1.00", {}) for day in days))
+
+    def dates(first: str, last: str) -> list[str]:
+        said = cli("history", "AAPL", "--data-type", DAILY, "--from", first, "--to", last, "--json")
+        return [row["date"] for row in said.json["rows"]]
+
+    assert dates("2013-02-01", "2013-02-28") == ["2013-02-01", "2013-02-28"]
+    assert dates("2013-02", "2013-02") == ["2013-02-01", "2013-02-28"]
+    assert dates("2013-01", "2013-03") == [day.isoformat() for day in days]
+
+
+def test_a_quote_is_dated_to_the_second(cli: CommandLine, core: Core, clock: Clock) -> None:
+    clock.set(datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
+    store_quote(core, "AAPL", "146.55")
+    said = cli("history", "AAPL", "--data-type", QUOTE, "--json").json
+    assert said["rows"][0]["date"].startswith("2026-07-01T23:30:")
+    assert said["rows"][0]["close"] == "146.55"
+
+
+def test_the_range_is_the_last_thirty_days_by_the_clock_of_the_database(
+    cli: CommandLine, clock: Clock
+) -> None:
+    clock.set(datetime(2031, 3, 31, 12, tzinfo=UTC))
+    said = cli("history", "AAPL", "--data-type", DAILY, "--json").json
+    assert (said["from"], said["to"]) == ("2031-03-01", "2031-03-31")
+    said = cli("history", "AAPL", "--data-type", DAILY, "--to", "2013-01-31", "--json").json
+    assert (said["from"], said["to"]) == ("2013-01-01", "2013-01-31")
+
+
+def test_history_is_listed_for_people(cli: CommandLine, core: Core) -> None:
+    rest = {"open": "1.10", "high": "1.30", "low": "1.00", "volume": "117258400"}
+    store_bars(core, "AAPL", (date(2013, 2, 4), "1.20", rest))
+    heading, _, row = cli(
+        "history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02"
+    ).stdout.splitlines()
+    assert heading.split() == ["day", "open", "high", "low", "close", "volume"]
+    assert row.split() == ["2013-02-04", "1.10", "1.30", "1.00", "1.20", "117258400", "USD"]
+
+
+def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
+    bars: list[tuple[date, str, dict[str, Any]]] = [
+        (
+            date(2013, 2, day),
+            f"{day}.00",
+            {"open": f"{day}.50", "high": f"{day + 1}.00", "low": f"{day - 1}.00"},
+        )
+        for day in range(4, 9)
+    ]
+    store_bars(core, "AAPL", *bars)
+    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "2013-02", "--to", "2013-02", "--plot")
+    assert said.exit_code == 0
+    title, *lines = said.stdout.splitlines()
+    assert title == "AAPL equity_daily, 5 values, USD"
+    assert lines[0].split()[0] == "9.00"
+    assert lines[-2].split()[0] == "3.00"
+    assert "2013-02-04" in lines[-1]
+    assert any("█" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["AAPL", "--data-type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        (["AAPL", "--data-type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
+        (["XYZ", "--data-type", DAILY], 1, "XYZ"),
+        (["EUR/USD", "--data-type", DAILY], 1, "no equity instrument is called EUR/USD"),
+        (["AAPL", "--data-type", DAILY, "--from", "yesterday"], 2, "--from 'yesterday' is not a day"),
+        (["AAPL", "--data-type", DAILY, "--to", "2013-02-30"], 2, "--to '2013-02-30' is not a day"),
+        (["AAPL", "--data-type", DAILY, "--to", "2013-13"], 2, "--to '2013-13' is not a day"),
+        (["AAPL", "--data-type", DAILY, "--plot", "--json"], 2, "--plot"),
+        (["AAPL"], 2, "'--data-type'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_sentence(
+    cli: CommandLine, arguments: list[str], code: int, words: str
+) -> None:
+    said = cli("history", *arguments)
+    assert said.exit_code == code
+    assert words in said.error
+
+
+def test_nothing_stored_is_no_error_and_names_the_command_that_fetches(cli: CommandLine) -> None:
+    said = cli("history", "AAPL", "--data-type", DAILY, "--from", "1999-12", "--to", "2000-01", "--json")
+    assert said.exit_code == 0
+    assert said.json["rows"] == []
+    assert "backfill equity_daily --from 2000-01-01 --to 2000-01-31 --symbols AAPL" in said.stderr
+    early = cli("history", "AAPL", "--data-type", DAILY, "--from", "1999-01", "--to", "1999-02")
+    assert "begins on 2000-01-01" in early.stderr
+    assert "gather while somebody watches" in cli("history", "AAPL", "--data-type", QUOTE).stderr
