@@ -204,7 +204,7 @@ CREATE TABLE pricing.api_data_usage (
     bytes    bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (provider, hour)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE pricing.api_data_usage IS 'Wire bytes per provider and UTC hour; the quota''s window is the last 720 of them.';
+COMMENT ON TABLE pricing.api_data_usage IS 'Wire bytes per provider and UTC hour, of which the quota sums the last 720 and the one that is not over.';
 
 
 -- ── Queue ──────────────────────────────────────────────────────────────────────────────────────────

@@ -2,14 +2,14 @@
 
 CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ timestamptz) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- A call reaches the provider a little after it was logged, so a sliding window is taken longer by a margin.
+    -- A call reaches the provider a little after it was logged, so a window is taken longer by a margin.
     SELECT coalesce(min(l.units - coalesce((
         SELECT sum(c.units) FROM pricing.collector_call_log c
         WHERE c.provider = l.provider
           AND c.started_at > CASE
               WHEN l.window_seconds IS NOT NULL
               THEN now_ - make_interval(secs => l.window_seconds + least(0.5, greatest(0.05, 0.02 * l.window_seconds)))
-              ELSE date_trunc('day', now_, l.day_timezone) END), 0)), 1000000000)::bigint
+              ELSE date_trunc('day', now_, l.day_timezone) - interval '0.5 seconds' END), 0)), 1000000000)::bigint
     FROM pricing.provider_limits l WHERE l.provider = wanted_provider
 $$;
 COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units the provider may be charged now, the least over its limits. Exact only under the lock of its provider_state row.';
@@ -18,11 +18,11 @@ COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units the pro
 CREATE OR REPLACE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamptz) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT (coalesce((SELECT sum(u.bytes) FROM pricing.api_data_usage u
-                      WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 720)), 0)
+                      WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 721)), 0)
           + coalesce((SELECT sum(c.reserved_bytes) FROM pricing.collector_call_log c
                       WHERE c.provider = wanted_provider AND c.finished_at IS NULL), 0))::bigint
 $$;
-COMMENT ON FUNCTION pricing.bytes_used(text, timestamptz) IS 'Bytes of the last 720 hours, calls in flight included at their estimate.';
+COMMENT ON FUNCTION pricing.bytes_used(text, timestamptz) IS 'Bytes of the last 720 hours (an hour that is partly in counts whole), calls in flight included at their estimate.';
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_call(
@@ -78,9 +78,10 @@ DECLARE
 BEGIN
     UPDATE pricing.provider_state s
     SET throttles = s.throttles + 1, blocked_reason = left(reason, 500),
-        blocked_until = greatest(s.blocked_until, now_ + coalesce(
-            least(pause, interval '1 hour'),
-            least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(s.throttles, 6), interval '60 seconds')))
+        -- Not coalesce(least(pause, ...), ...): least() passes over NULL.
+        blocked_until = greatest(s.blocked_until, now_ + CASE
+            WHEN pause IS NOT NULL THEN least(pause, interval '1 hour')
+            ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(s.throttles, 6), interval '60 seconds') END)
     FROM pricing.data_collectors p
     WHERE s.provider = wanted_provider AND p.provider = s.provider
     RETURNING s.blocked_until - now_ INTO chosen;
