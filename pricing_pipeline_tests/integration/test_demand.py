@@ -138,11 +138,16 @@ def test_b5_a_new_symbol_becomes_an_unverified_instrument(core: Core) -> None:
     assert core.one("SELECT verified_at IS NOT NULL FROM pricing.instruments WHERE symbol = 'BRK.A'")
 
 
-@pytest.mark.parametrize("data_type", ["equity_qoute", "fx_rate"])
-def test_b5_an_unknown_or_retired_type_is_refused_by_name(core: Core, data_type: str) -> None:
+@pytest.mark.parametrize(
+    ("data_type", "pairs"),
+    [("equity_qoute", [AAPL, ("equity_qoute", "EUR/USD")]), ("fx_rate", [("fx_rate", "EUR/USD")])],
+)
+def test_b5_an_unknown_or_retired_type_is_refused_by_name(
+    core: Core, data_type: str, pairs: list[tuple[str, str]]
+) -> None:
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
     with pytest.raises(DBAPIError) as refused:
-        core.heartbeat("ann", AAPL, (data_type, "EUR/USD"))
+        core.heartbeat("ann", *pairs)
     assert f"unknown data type(s): {data_type}" in reason(refused.value)
     assert "registry list" in reason(refused.value)
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []

@@ -8,13 +8,18 @@ DECLARE
     wanted record;
     unknown text;
 BEGIN
+    -- A type that was retired must not end what its viewers see of the others; a name nobody knows is an error.
     SELECT string_agg(DISTINCT u.data_type, ', ') INTO unknown
-    FROM unnest(data_types) AS u (data_type)
-    WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u.data_type AND r.is_active);
+    FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.data_type IS NULL
+       OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
     IF unknown IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', unknown
             USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
+    SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
+    FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.is_active;
 
     -- What is new is written in key order, and demand before the subscriptions that refer to it.
     INSERT INTO pricing.instruments (asset_class, symbol)
@@ -100,20 +105,34 @@ BEGIN
     GET DIAGNOSTICS removed = ROW_COUNT;
     -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign key guards the rest.
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
+    -- What is still waiting for such a pair is cancelled: nobody watches it, so nobody shall fetch it.
     BEGIN
-        DELETE FROM pricing.demand d USING (
-            SELECT x.data_type, x.symbol FROM pricing.demand x
-            WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
-              AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
-                              WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
-            ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) idle
-        WHERE (d.data_type, d.symbol) = (idle.data_type, idle.symbol);
+        WITH idle AS (
+            DELETE FROM pricing.demand d USING (
+                SELECT x.data_type, x.symbol FROM pricing.demand x
+                WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
+                  AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
+                                  WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+                ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwatched
+            WHERE (d.data_type, d.symbol) = (unwatched.data_type, unwatched.symbol)
+            RETURNING d.data_type, d.symbol),
+        dropped AS (
+            DELETE FROM pricing.api_call_queue_live q USING idle
+            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
+              AND q.status IN ('pending', 'scheduled') AND q.priority > 0
+            RETURNING q.*)
+        INSERT INTO pricing.api_call_queue_dead
+            (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
+             enqueued_at, attempt, max_attempts, call_id, errors, finished_at, failure_kind)
+        SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'cancelled', g.priority,
+               g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.call_id, g.errors, now_, 'unwatched'
+        FROM dropped g;
     EXCEPTION WHEN foreign_key_violation THEN
         NULL; -- someone subscribed meanwhile; the next round cleans the others
     END;
     RETURN removed;
 END $$;
-COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, and demand nobody has unless it is held off. Never touches last_seen_at.';
+COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
