@@ -39,10 +39,10 @@ def test_a7_scheduled_work_and_backfills_wait_on_without_viewers(
 ) -> None:
     with engine.begin() as session:
         demand.enqueue_scheduled(session, "mf_nav")
-        demand.heartbeat(session, "ann", PAIR)
+        demand.heartbeat(session, "ann", [*PAIR, ("mf_nav", "118632")])
     connection.execute("SELECT pricing.plan_backfill('equity_daily', '2010-01-01', '2010-12-31', '{AAPL}')")
     with engine.begin() as session:
-        demand.unsubscribe(session, "ann", PAIR)
+        demand.unsubscribe(session, "ann", [*PAIR, ("mf_nav", "118632")])
     clock.advance(61)
     connection.execute("SELECT pricing.clean_subscriptions()")
     left = connection.execute(

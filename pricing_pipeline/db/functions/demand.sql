@@ -105,7 +105,8 @@ BEGIN
     GET DIAGNOSTICS removed = ROW_COUNT;
     -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign key guards the rest.
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
-    -- What is still waiting for such a pair is cancelled: nobody watches it, so nobody shall fetch it.
+    -- What still waits for such a pair is cancelled: nobody watches it, so nobody shall fetch it. Of scheduled
+    -- types it stays: a viewer may only have raised what the schedule had queued.
     BEGIN
         WITH idle AS (
             DELETE FROM pricing.demand d USING (
@@ -117,8 +118,9 @@ BEGIN
             WHERE (d.data_type, d.symbol) = (unwatched.data_type, unwatched.symbol)
             RETURNING d.data_type, d.symbol),
         dropped AS (
-            DELETE FROM pricing.api_call_queue_live q USING idle
-            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
+            DELETE FROM pricing.api_call_queue_live q USING idle JOIN pricing.data_type_registry r USING (data_type)
+            WHERE r.refresh_strategy = 'on-demand'
+              AND (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
               AND q.status IN ('pending', 'scheduled') AND q.priority > 0
             RETURNING q.*)
         INSERT INTO pricing.api_call_queue_dead
