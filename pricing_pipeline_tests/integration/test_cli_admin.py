@@ -1,0 +1,187 @@
+"""`queue list`, `registry list|add`, `db upgrade`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import pricing_pipeline
+from pricing_pipeline.cli.refusals import RULES
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import TestServer
+
+template = sample_template
+
+NAMES = ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]
+
+
+# queue list
+
+
+def test_b9_the_queue_is_listed_by_status(cli: CommandLine, core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.complete(core.claim_one())
+    core.enqueue(QUOTE, "IBM")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "never heard of it")
+    core.enqueue(QUOTE, "FB")
+    core.enqueue(QUOTE, "GOOG", priority=5)
+
+    def listed(*options: str) -> list[tuple[str, str]]:
+        tasks = cli("queue", "list", "--json", *options).json["tasks"]
+        return [(task["symbol"], task["status"]) for task in tasks]
+
+    # In the order in which they are taken; what is done shows only on demand.
+    assert listed() == [("GOOG", "pending"), ("FB", "pending"), ("IBM", "failed")]
+    assert listed("--limit", "1") == [("GOOG", "pending")]
+    assert listed("--status", "failed") == [("IBM", "failed")]
+    assert listed("--status", "completed", "--status", "failed") == [("IBM", "failed"), ("AAPL", "completed")]
+    assert listed("--status", "cancelled") == []
+
+
+def test_a8_a_failed_task_tells_why(cli: CommandLine, core: Core) -> None:
+    core.enqueue(QUOTE, "IBM")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "never heard of it")
+    (task,) = cli("queue", "list", "--json").json["tasks"]
+    assert task.keys() == {
+        *("id", "data_type", "symbol", "window_start", "window_end", "provider", "status", "priority"),
+        *("attempt", "max_attempts", "enqueued_at", "run_after", "finished_at", "failure_kind", "last_error"),
+    }
+    assert task["failure_kind"] == "unknown_symbol"
+    assert task["last_error"] == "never heard of it"
+    assert task["finished_at"].endswith("Z")
+    assert task["window_start"] is None
+    table = cli("queue", "list").stdout
+    assert "never heard of it" in table
+    assert "1 of 4" in table
+
+
+def test_an_empty_queue_says_so(cli: CommandLine) -> None:
+    assert "no task is pending or processing or scheduled or failed." in cli("queue", "list").stdout
+    assert cli("queue", "list", "--json").json == {"tasks": []}
+    assert "'stuck' is not one of" in cli("queue", "list", "--status", "stuck").error
+    assert "--limit" in cli("queue", "list", "--limit", "0").error
+
+
+# registry
+
+
+def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
+    kinds = {kind["data_type"]: kind for kind in cli("registry", "list", "--json").json["data_types"]}
+    assert list(kinds) == NAMES
+    assert kinds["mf_nav"] == {
+        "data_type": "mf_nav",
+        "description": "Net asset value of an Indian mutual fund, published once a day.",
+        "fetcher": "nav",
+        "asset_class": "fund",
+        "table_name": "latest_price_mf_nav",
+        "history_from": "2006-04-01",
+        "ttl_minutes": 1440,
+        "strategy": "scheduled",
+        "schedule": "30 23 * * *",
+        "timezone": "Asia/Kolkata",
+    }
+    table = cli("registry", "list").stdout
+    assert "30 23 * * * (Asia/Kolkata)" in table
+    assert "on demand" in table
+
+
+def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) -> None:
+    said = cli(
+        *("registry", "add", "crypto_quote", "--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto"),
+        *("--schedule", "0 6 * * 1-5", "--timezone", "Europe/Berlin", "--history-from", "2015-01"),
+        *("--description", "Coins.", "--json"),
+    )
+    assert said.exit_code == 0
+    assert said.json == {
+        "data_type": "crypto_quote",
+        "description": "Coins.",
+        "fetcher": "quote",
+        "asset_class": "crypto",
+        "table_name": "latest_price_crypto_quote",
+        "history_from": "2015-01-01",
+        "ttl_minutes": 5,
+        "strategy": "scheduled",
+        "schedule": "0 6 * * 1-5",
+        "timezone": "Europe/Berlin",
+    }
+    assert said.json in cli("registry", "list", "--json").json["data_types"]
+    assert core.rows("SELECT FROM pricing.latest_price_crypto_quote") == []
+
+
+def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
+    said = cli("registry", "add", "share", "--fetcher", "quote", "--ttl", "1")
+    assert said.stdout.startswith("share is added; ")
+    (kind,) = [k for k in cli("registry", "list", "--json").json["data_types"] if k["data_type"] == "share"]
+    assert (kind["asset_class"], kind["strategy"], kind["schedule"]) == ("equity", "on-demand", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code", "words"),
+    [
+        ("fx_rate", {}, 1, "'fx_rate' is not added: a data type of this name is there already"),
+        ("Fx", {}, 1, "small letters"),
+        ("new", {"--ttl": "0"}, 1, "a TTL is a whole number of minutes, at least 1"),
+        ("new", {"--asset-class": "a b"}, 1, "an asset class has"),
+        ("new", {"--timezone": "Mars"}, 1, "unknown time zone Mars"),
+        ("new", {"--ttl": "soon"}, 2, "--ttl"),
+        ("new", {"--fetcher": "guess"}, 2, "'quote', 'daily_bars', 'nav'"),
+        ("new", {"--schedule": "61 * * * *"}, 2, "not a cron expression"),
+        ("new", {"--schedule": "* * * * * *"}, 2, "not a cron expression"),
+        ("new", {"--history-from": "then"}, 2, "--history-from"),
+    ],
+)
+def test_b2_what_the_registry_refuses_is_said_in_one_sentence(
+    cli: CommandLine, name: str, options: dict[str, str], code: int, words: str
+) -> None:
+    given = {"--fetcher": "quote", "--ttl": "1"} | options
+    said = cli("registry", "add", name, *(word for pair in given.items() for word in pair))
+    assert said.exit_code == code
+    assert words in said.error
+    assert [kind["data_type"] for kind in cli("registry", "list", "--json").json["data_types"]] == NAMES
+
+
+def test_every_rule_that_is_put_into_words_exists() -> None:
+    migrations = Path(pricing_pipeline.__file__).parents[1] / "migrations" / "versions"
+    sql = "".join(path.read_text() for path in migrations.glob("*.sql"))
+    constraints = set(re.findall(r"CONSTRAINT (\w+)", sql))
+    tables = set(re.findall(r"CREATE TABLE pricing\.(\w+)", sql))
+    assert set(RULES) <= constraints | {f"{table}_pkey" for table in tables}
+
+
+# db upgrade
+
+
+def test_db_upgrade_makes_an_empty_database_usable_and_may_be_repeated(
+    cli: CommandLine, server: TestServer
+) -> None:
+    name = f"pricing_empty_{uuid4().hex[:12]}"
+    server.create(name, "template1")
+    try:
+        url = server.url(name)
+        assert "Run `pricing-pipeline db upgrade`." in cli("registry", "list", database_url=url).error
+        for _ in range(2):
+            said = cli("db", "upgrade", "--json", database_url=url)
+            assert said.exit_code == 0
+            assert said.json["revision"] == "0001"
+            assert "***" in said.json["database"]
+        assert cli("registry", "list", "--json", database_url=url).json == {"data_types": []}
+        assert "is empty" in cli("registry", "list", database_url=url).stdout
+        assert "is up to date" in cli("db", "upgrade", database_url=url).stdout
+    finally:
+        server.drop(name)
+
+
+def test_db_upgrade_is_for_the_owner(cli: CommandLine, database_url: str) -> None:
+    said = cli("db", "upgrade", owner_url="postgresql://ann:secret@127.0.0.1:1/pricing")
+    assert "does not answer" in said.error
+    assert "secret" not in said.stderr
+    said = cli(
+        *("registry", "add", "new", "--fetcher", "quote", "--ttl", "1"),
+        owner_url="postgresql://ann:secret@127.0.0.1:1/pricing",
+    )
+    assert "does not answer" in said.error

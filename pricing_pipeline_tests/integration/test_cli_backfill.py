@@ -1,0 +1,192 @@
+"""`backfill` in this process, against the sandbox. Through Dagster: test_cli_dagster.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pricing_pipeline.cli import reads
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+template = sample_template
+
+WINTER = ["--from", "2013-01-10", "--to", "2013-02"]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
+    def backfill() -> dict[str, object]:
+        said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL, IBM", "--json", sandbox_url=sandbox.url)
+        assert said.exit_code == 0
+        content: dict[str, object] = said.json
+        return content
+
+    first = backfill()
+    assert first.pop("backfill_id") is not None
+    wire_bytes = first.pop("wire_bytes")
+    assert wire_bytes == core.one("SELECT sum(bytes) FROM pricing.api_data_usage")
+    assert first == {
+        "data_type": DAILY,
+        "from": "2013-01-10",
+        "to": "2013-02-28",
+        "symbols": ["AAPL", "IBM"],
+        "tasks": 2,
+        "open": 0,
+        "failed": 0,
+        "run_id": None,
+        "run_url": None,
+        "run_status": None,
+        "calls": 2,
+        "units": 2,
+        "rows_stored": 68,
+        "failures": [],
+    }
+    assert len(sandbox.calls("twelvedata")) == 2
+    second = backfill()
+    assert {name: second[name] for name in ("tasks", "calls", "rows_stored", "wire_bytes")} == {
+        "tasks": 0,
+        "calls": 0,
+        "rows_stored": 0,
+        "wire_bytes": 0,
+    }
+    assert len(sandbox.calls("twelvedata")) == 2
+
+
+def test_g6_what_is_stored_is_what_the_source_says(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    said = cli("backfill", DAILY, *WINTER, "--symbols", "IBM", sandbox_url=sandbox.url)
+    assert said.exit_code == 0
+    assert "equity_daily of IBM, 2013-01-10 to 2013-02-28: 1 of 1 tasks done, 34 values stored" in said.stdout
+    from bokeh_sampledata import stocks  # slow to import, so only where it is needed
+
+    source = {
+        day: [Decimal(str(number)) for number in numbers]
+        for day, *numbers in zip(
+            *(stocks.IBM[name] for name in ("date", "open", "high", "low", "close", "volume")), strict=True
+        )
+        if "2013-01-10" <= str(day) <= "2013-02-28"
+    }
+    rows = cli("history", "IBM", "--data-type", DAILY, *WINTER, "--json").json["rows"]
+    stored = {
+        row["date"]: [Decimal(row[name]) for name in ("open", "high", "low", "close", "volume")]
+        for row in rows
+    }
+    assert stored == {str(day): numbers for day, numbers in source.items()}
+
+
+def test_b8_what_fails_is_named_and_the_rest_is_stored(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'NOPE1')")
+    said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL,NOPE1", "--json", sandbox_url=sandbox.url)
+    assert said.exit_code == 1
+    assert {name: said.json[name] for name in ("tasks", "failed", "rows_stored")} == {
+        "tasks": 2,
+        "failed": 1,
+        "rows_stored": 34,
+    }
+    (failure,) = said.json["failures"]
+    assert failure["symbol"] == "NOPE1"
+    assert failure["kind"] == "unknown_symbol"
+    assert failure["message"]
+    reason, sentence = said.stderr.splitlines()
+    assert reason == f"  NOPE1: {failure['message']}"
+    assert sentence.startswith("error: 1 of 2 tasks failed; the rest is stored.")
+
+
+def test_f1_the_cost_of_a_backfill_counts_calls_that_failed_and_no_others(core: Core, clock: Clock) -> None:
+    january = (date(2013, 1, 2), date(2013, 1, 31))
+    plan = "SELECT backfill_id FROM pricing.plan_backfill(:type, :first, :last, CAST(:symbols AS text[]))"
+    backfill_id = core.one(plan, type=DAILY, first=january[0], last=january[1], symbols=["AAPL"])
+    first = core.claim_one()
+    core.fail(first, FailureKind.PROVIDER_DOWN)
+    core.settle(first, 100, "failed")
+    core.enqueue(DAILY, "IBM", days=january)
+    core.enqueue(QUOTE, "AAPL")
+    core.refresh()
+    clock.advance(10)
+    assert core.promote() == 1
+    second = core.claim_one()
+    core.store(second, observation("AAPL", "1.00", midnight(january[0])))
+    core.complete(second)
+    core.settle(second, 2000)
+    with core.engine.connect() as connection:
+        cost = reads.backfill_cost(connection, backfill_id)
+    assert cost == reads.Cost(calls=2, units=2, wire_bytes=2100, rows_stored=1)
+
+
+def test_the_last_day_is_today_unless_told(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
+    today: date = core.one("SELECT (pricing.clock() AT TIME ZONE 'UTC')::date")
+    said = cli(
+        "backfill", DAILY, "--from", f"{today:%Y-%m}", "--symbols", "AAPL", "--json", sandbox_url=sandbox.url
+    )
+    assert (said.json["from"], said.json["to"]) == (f"{today:%Y-%m}-01", today.isoformat())
+
+
+def test_days_without_history_are_cut_off(cli: CommandLine, sandbox: RunningSandbox) -> None:
+    said = cli(
+        *("backfill", DAILY, "--from", "1990-01", "--to", "2000-01-31", "--symbols", "AAPL", "--json"),
+        sandbox_url=sandbox.url,
+    )
+    assert (said.json["from"], said.json["to"]) == ("2000-01-01", "2000-01-31")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nope", *WINTER], 1, "no active data type 'nope'"),
+        ([QUOTE, *WINTER], 1, "equity_quote keeps no history"),
+        ([DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        ([DAILY, "--from", "1990-01", "--to", "1990-12"], 1, "no history of equity_daily before 2000-01-01"),
+        ([DAILY, "--from", "2990-01", "--to", "2990-12"], 1, "no history of equity_daily before 2000-01-01"),
+        ([DAILY, "--from", "2990-01"], 1, "no history of equity_daily"),
+        ([DAILY, *WINTER, "--symbols", "AAPL,XYZ,ZYX"], 1, "called XYZ, ZYX"),
+        ([DAILY, *WINTER, "--symbols", "EUR/USD"], 1, "no equity instrument is called EUR/USD"),
+        ([DAILY, *WINTER, "--symbols", " ,"], 2, "--symbols names nothing"),
+        ([DAILY, "--from", "spring"], 2, "--from 'spring' is not a day"),
+        ([DAILY], 2, "'--from'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(
+    cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
+) -> None:
+    said = cli("backfill", *arguments, "--json")
+    assert said.exit_code == code
+    assert words in said.error
+    assert core.tasks() == []
+    assert core.rows("SELECT FROM pricing.backfills") == []
+
+
+def test_a_sandbox_that_does_not_run_is_said_at_once(cli: CommandLine, core: Core) -> None:
+    error = cli("backfill", DAILY, *WINTER, sandbox_url="http://127.0.0.1:1").error
+    assert "the sandbox at http://127.0.0.1:1 does not answer" in error
+    assert core.tasks() == []
+
+
+def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
+    assert "PRICING_TWELVEDATA_API_KEY" in cli("backfill", DAILY, *WINTER, sandbox="false").error
+    assert core.tasks() == []
+
+
+def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sandbox: RunningSandbox) -> None:
+    """The sandbox is then the one that the supervisor of this home has started."""
+    with cli.running(urls={"dagster": "http://127.0.0.1:1", "sandbox": sandbox.url}):
+        said = cli("backfill", DAILY, *WINTER, "--symbols", "AAPL", "--json")
+    assert said.exit_code == 0
+    assert said.json["rows_stored"] == 34
+    assert said.stderr == (
+        "warning: Dagster at http://127.0.0.1:1 does not answer; the backfill runs in this process.\n"
+    )

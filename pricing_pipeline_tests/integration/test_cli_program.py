@@ -1,0 +1,172 @@
+"""What all commands share: help with examples, `--json`, errors of one sentence, a quick start."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import pytest
+import typer.main
+
+from pricing_pipeline.cli import app, commands
+from pricing_pipeline.sandbox import __main__ as sandbox_alone
+from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
+
+SLOW = {
+    "sqlalchemy",
+    "psycopg",
+    "httpx",
+    "pandas",
+    "numpy",
+    "pydantic",
+    "rich",
+    "dagster",
+    "alembic",
+    "starlette",
+}
+
+
+def all_commands() -> dict[tuple[str, ...], Any]:
+    found = {}
+
+    def walk(group: Any, path: tuple[str, ...]) -> None:
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                walk(command, (*path, name))
+            else:
+                found[*path, name] = command
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+COMMANDS = all_commands()
+
+
+def test_every_promised_command_is_there() -> None:
+    promised = {
+        *(("up",), ("subscribe",), ("unsubscribe",), ("price",), ("history",), ("backfill",), ("status",)),
+        *(("queue", "list"), ("registry", "list"), ("registry", "add"), ("db", "upgrade"), ("sandbox",)),
+    }
+    assert promised == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_json_and_an_example_that_can_be_typed(
+    cli: CommandLine, path: tuple[str, ...]
+) -> None:
+    said = cli(*path, "--help")
+    assert said.exit_code == 0
+    assert "--json" in said.stdout
+    (example,) = re.findall(r"^  Example: (pricing-pipeline .+)$", said.stdout, re.MULTILINE)
+    program, *words = shlex.split(example)
+    assert (program, tuple(words[: len(path)])) == ("pricing-pipeline", path)
+    # Parses the rest as the command itself would, without running it.
+    COMMANDS[path].make_context(path[-1], words[len(path) :])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["prize"], "No such command 'prize'. Did you mean 'price'? See `pricing-pipeline --help`."),
+        (["price"], "Missing argument 'SYMBOL'. See `pricing-pipeline price --help`."),
+        (["price", "A", "--yaml"], "No such option: --yaml See `pricing-pipeline price --help`."),
+        (["db"], "Missing command. See `pricing-pipeline db --help`."),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    cli: CommandLine, words: list[str], sentence: str
+) -> None:
+    said = cli(*words)
+    assert said.exit_code == 2
+    assert said.error.replace("--yaml.", "--yaml") == sentence
+
+
+def test_no_command_is_the_help(cli: CommandLine) -> None:
+    assert cli().stdout == cli("--help").stdout
+    assert "backfill" in cli().stdout
+    assert cli("--version").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"database_url": "mysql://ann:secret@127.0.0.1/x"}, "only PostgreSQL 15 or newer works"),
+        ({"database_url": "nonsense secret"}, "is not a database URL"),
+        ({"database_url": "postgresql://ann:secret@127.0.0.1:1/x"}, "does not answer"),
+        ({"web_port": "many"}, "PRICING_WEB_PORT"),
+    ],
+)
+def test_wrong_settings_are_one_sentence_and_no_password(
+    cli: CommandLine, settings: dict[str, str], words: str
+) -> None:
+    said = cli("price", "AAPL", **settings)
+    assert said.exit_code == 1
+    assert words in said.error
+    assert "secret" not in said.stderr
+
+
+def test_a_database_that_does_not_exist_is_named(cli: CommandLine, database_url: str) -> None:
+    said = cli("price", "AAPL", database_url=f"{database_url.rsplit('/', 1)[0]}/nothing_here")
+    assert said.exit_code == 1
+    assert said.error
+
+
+def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
+    assert "PRICING_TWELVEDATA_API_KEY" in cli("up", sandbox="false").error
+    with cli.running():
+        assert "already running" in cli("up", "--no-demo", "--json").error
+
+
+def test_starting_imports_nothing_slow() -> None:
+    """`--help` in a quarter of a second: the slowest of these alone would take longer."""
+    code = "import sys, pricing_pipeline.cli; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not SLOW & set(run.stdout.split())
+
+
+def test_the_sandbox_has_the_same_options_as_on_its_own() -> None:
+    here = dict(inspect.signature(commands.sandbox).parameters)
+    del here["as_json"]
+    alone = inspect.signature(sandbox_alone.run).parameters
+    assert {name: str(p.default) for name, p in here.items()} == {
+        name: str(p.default) for name, p in alone.items()
+    }
+
+
+def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine) -> None:
+    process = cli.start("sandbox", "--port", "0", "--json")
+    try:
+        assert process.stdout is not None
+        event = json.loads(process.stdout.readline())
+        assert event["event"] == "listening"
+        assert httpx.get(f"{event['url']}/_sandbox/health", trust_env=False, timeout=10).is_success
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert errors == ""
+
+
+def test_a_taken_port_is_one_sentence(cli: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port} is taken" in cli("sandbox", "--port", str(port)).error
+
+
+def test_a_reader_that_stops_reading_is_no_error(cli: CommandLine) -> None:
+    process = cli.start("registry", "list", "--json")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.stderr.close()
+    process.wait(60)
+    assert "Traceback" not in errors

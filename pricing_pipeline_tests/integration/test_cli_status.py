@@ -1,0 +1,166 @@
+"""`status`: what runs, who watches, how fresh it is, what is still allowed; never a password."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
+PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
+KEYS = {
+    *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "held", "types"),
+    *("queue", "quota", "urls", "processes", "home", "database", "sandbox", "error"),
+}
+
+
+def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    clock.set(datetime(2026, 3, 2, 15, tzinfo=UTC))
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL"))
+    core.refresh()
+    clock.advance(50)
+    core.enqueue(QUOTE, "IBM")
+    core.refresh()
+    clock.advance(45)
+    core.enqueue_due()
+    content = cli("status", "--json").json
+    assert content.keys() == KEYS
+    counts = ("watched", "fresh", "due", "late", "held")
+    assert [content[name] for name in counts] == [3, 2, 1, 1, 0]
+    assert [content["types"][QUOTE][name] for name in counts] == [2, 1, 1, 1, 0]
+    assert [content["types"][DAILY][name] for name in counts] == [1, 1, 0, 0, 0]
+    assert content["types"][QUOTE]["ttl_minutes"] == 1
+    assert content["types"][QUOTE]["oldest_fetched_at"].startswith("2026-03-02T15:00:")
+    assert content["types"]["fx_rate"]["oldest_fetched_at"] is None
+    assert content["queue"] == {"pending": 1, "processing": 0, "scheduled": 0, "dead": 0}
+    assert content["quota"]["twelvedata"] | {"used_bytes": 0, "left_bytes": 0} == {
+        "quota_bytes": 20 * 2**30,
+        "used_bytes": 0,
+        "left_bytes": 0,
+        "units_left": 1999,
+        "units_limit": 2000,
+        "blocked_seconds": None,
+        "blocked_reason": None,
+    }
+    used, left = (content["quota"]["twelvedata"][name] for name in ("used_bytes", "left_bytes"))
+    assert used > 0
+    assert used + left == 20 * 2**30
+
+
+def test_b10_a_blocked_provider_and_dead_tasks_are_seen(cli: CommandLine, core: Core) -> None:
+    core.throttle("twelvedata", 40)
+    core.enqueue("fx_rate", "EUR/USD")
+    core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE data_type = 'mf_nav'")
+    core.enqueue("mf_nav", "118632")
+    content = cli("status", "--json").json
+    assert 0 < content["quota"]["twelvedata"]["blocked_seconds"] <= 40
+    assert content["quota"]["twelvedata"]["blocked_reason"] == "too fast"
+    assert content["queue"] == {"pending": 1, "processing": 0, "scheduled": 0, "dead": 1}
+    assert "too fast" in cli("status").stdout
+
+
+def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    def first_price() -> float | None:
+        seconds: float | None = cli("status", "--json").json["first_price_seconds"]
+        return seconds
+
+    def fetch(symbol: str, run_id: str | None) -> None:
+        core.enqueue(QUOTE, symbol)
+        core.refresh()
+        core.rows(
+            "UPDATE pricing.collector_call_log SET run_id = :run_id WHERE symbols = ARRAY[:symbol]",
+            run_id=run_id,
+            symbol=symbol,
+        )
+
+    begin = datetime(2026, 3, 2, 15, tzinfo=UTC)
+    clock.set(begin)
+    fetch("AAPL", "before the start")
+    clock.advance(10)
+    started_at = datetime(2026, 3, 2, 15, 0, 5, tzinfo=UTC).isoformat()
+    assert first_price() is None
+    with cli.running(started_at=started_at):
+        assert first_price() is None
+        fetch("IBM", None)
+        assert first_price() is None
+        clock.advance(10)
+        fetch("FB", "a run")
+        seconds = first_price()
+        assert seconds is not None
+        assert 15 <= seconds < 25
+        assert f"{seconds:.1f} s after the start" in cli("status").stdout
+        clock.advance(100)
+        fetch("GOOG", "a later run")
+        assert first_price() == seconds
+
+
+def test_what_the_supervisor_recorded_is_told(cli: CommandLine) -> None:
+    content = cli("status", "--json").json
+    assert (content["running"], content["urls"], content["processes"]) == (False, {}, {})
+    facts = {
+        "started_at": "2026-03-02T15:00:00+00:00",
+        "urls": URLS,
+        "processes": PROCESSES,
+        "sandbox": False,
+    }
+    with cli.running(**facts):
+        content = cli("status", "--json").json
+        lines = cli("status").stdout
+    assert content["running"] is True
+    assert content["started_at"] == "2026-03-02T15:00:00Z"
+    assert (content["urls"], content["processes"]) == (URLS, PROCESSES)
+    assert content["sandbox"] is False
+    for word in (*URLS.values(), "dagster-daemon", "4711", "the real providers", "running for"):
+        assert word in lines
+
+
+def test_the_database_is_named_without_its_password(cli: CommandLine, database_url: str) -> None:
+    password = make_url(database_url).password
+    assert isinstance(password, str)
+    hidden = make_url(database_url).update_query_dict({"password": password}).set(password=None)
+    for url in (database_url, hidden.render_as_string(hide_password=False)):
+        for options in ([], ["--json"]):
+            said = cli("status", *options, database_url=url)
+            assert said.exit_code == 0
+            assert password not in said.stdout + said.stderr
+    content = cli("status", "--json").json
+    assert make_url(content["database"]["url"]).database == make_url(database_url).database
+    assert content["database"]["folder"] is None
+    assert content["home"] == str(cli.home)
+
+
+def test_it_tells_what_it_can_while_the_database_is_away(cli: CommandLine) -> None:
+    with cli.running(started_at="2026-03-02T15:00:00+00:00", urls=URLS, processes=PROCESSES):
+        said = cli("status", "--json", database_url="postgresql://ann:secret@127.0.0.1:1/pricing")
+    assert said.exit_code == 1
+    assert said.stderr.startswith("error: the database at ")
+    content = said.json
+    assert content.keys() == KEYS
+    assert f"error: {content['error']}\n" == said.stderr
+    assert content["processes"] == PROCESSES
+    assert content["watched"] is None
+    assert "secret" not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("command", [["status"], ["price", "AAPL"], ["db", "upgrade"], ["queue", "list"]])
+def test_a_home_without_a_database_says_how_to_start_one(
+    cli: CommandLine, tmp_path: Path, command: list[str]
+) -> None:
+    said = cli(*command, database_url="", home=str(tmp_path / "no such home"))
+    assert said.exit_code == 1
+    (line,) = said.stderr.splitlines()
+    assert line.startswith(f"error: there is no database in {tmp_path / 'no such home'} yet.")
+    assert "pricing-pipeline up" in line
+    assert not (tmp_path / "no such home").exists()

@@ -1,0 +1,237 @@
+"""`subscribe` and `unsubscribe`: the subscription lives exactly as long as the command, outages included."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, make_url, text
+
+from pricing_pipeline.cli.watch import Watch
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock, TestServer
+
+template = sample_template
+
+
+def watchers(core: Core) -> list[tuple[str, str, str]]:
+    rows = core.rows("SELECT user_id, data_type, symbol FROM pricing.active_subscriptions ORDER BY 1, 2, 3")
+    return [(row.user_id, row.data_type, row.symbol) for row in rows]
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@contextmanager
+def watching(engine: Engine, *symbols: str, as_json: bool = True) -> Iterator[None]:
+    """A viewer who looks every 20 ms and beats every 50 ms, in a thread; leaves at the end of the block."""
+    leave = threading.Event()
+    pairs = [(QUOTE, symbol) for symbol in symbols]
+    watch = Watch(engine, "ann", pairs, leave, as_json=as_json, heartbeat_seconds=0.05, poll_seconds=0.02)
+    thread = threading.Thread(target=watch.run, args=(20,))
+    thread.start()
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: Core) -> None:
+    said = cli("subscribe", "ann", QUOTE, "TSLA", "AAPL", "AAPL", "--minutes", "0.001", "--json")
+    assert said.exit_code == 0
+    assert said.events == [
+        {"event": "subscribed", "user": "ann", "data_type": QUOTE, "symbols": ["TSLA", "AAPL"], "new": 2},
+        {"event": "unsubscribed", "ended": 2},
+    ]
+    assert watchers(core) == []
+    # The first look queued what is missing, and made the missing instrument, unverified.
+    assert core.statuses() == {"AAPL": "pending", "TSLA": "pending"}
+    assert core.one("SELECT verified_at IS NULL FROM pricing.instruments WHERE symbol = 'TSLA'")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, number: signal.Signals) -> None:
+    def like_a_background_job_of_a_script() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    process = cli.start(
+        "subscribe", "ann", QUOTE, "AAPL", "--json", preexec_fn=like_a_background_job_of_a_script
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["event"] == "subscribed"
+    assert watchers(core) == [("ann", QUOTE, "AAPL")]
+    process.send_signal(number)
+    rest, errors = process.communicate(timeout=60)
+    assert json.loads(rest.splitlines()[-1]) == {"event": "unsubscribed", "ended": 1}
+    assert (process.returncode, errors) == (0, "")
+    assert watchers(core) == []
+
+
+def test_b5_heartbeats_go_on(core: Core, clock: Clock) -> None:
+    with watching(core.engine, "AAPL"):
+        wait_until(lambda: watchers(core))
+        clock.advance(240)
+        before = core.one("SELECT max(last_seen_at) FROM pricing.active_subscriptions")
+        wait_until(lambda: core.one("SELECT max(last_seen_at) FROM pricing.active_subscriptions") > before)
+        clock.advance(240)
+        assert core.clean() == 0
+        assert watchers(core)
+
+
+def test_each_new_price_is_told_once(core: Core, capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[dict[str, Any]] = []
+
+    def prices() -> list[tuple[str, str | None]]:
+        told.extend(json.loads(line) for line in capsys.readouterr().out.splitlines())
+        return [(event["price"], event["previous"]) for event in told if event["event"] == "price"]
+
+    def heartbeats() -> int:
+        prices()
+        return sum(event["event"] == "heartbeat" for event in told)
+
+    with watching(core.engine, "AAPL"):
+        wait_until(lambda: core.refresh(price="146.55"))
+        wait_until(lambda: len(prices()) == 1)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="146.60")
+        wait_until(lambda: len(prices()) == 2)
+        seen = heartbeats()
+        wait_until(lambda: heartbeats() >= seen + 2)
+    assert prices() == [("146.55", None), ("146.60", "146.55")]
+    (first, *_) = [event for event in told if event["event"] == "price"]
+    assert first.keys() == {
+        *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
+        *("age_seconds", "fresh", "previous"),
+    }
+
+
+def test_people_read_lines(core: Core, capsys: pytest.CaptureFixture[str]) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.finish(core.claim_one(), "150.00", seconds_old=60)
+    lines: list[str] = []
+
+    def read() -> int:
+        lines.extend(capsys.readouterr().out.splitlines())
+        return len(lines)
+
+    with watching(core.engine, "AAPL", as_json=False):
+        wait_until(lambda: read() == 2)
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price="153.00")
+        wait_until(lambda: read() == 3)
+    read()
+    assert lines[0] == "Watching equity_quote AAPL as ann, one heartbeat a minute. Ctrl-C leaves."
+    assert "AAPL" in lines[1]
+    assert "150.00 USD" in lines[1]
+    assert lines[2].endswith("153.00 USD  +3.00 (+2.00 %)")
+    assert lines[3] == "ann has left."
+
+
+@contextmanager
+def outage(server: TestServer, database: str) -> Iterator[None]:
+    """The database throws everybody out and lets nobody in, as while it restarts."""
+    with server.admin() as admin:
+        admin.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
+        try:
+            yield
+        finally:
+            admin.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+
+
+def test_b5_an_outage_is_survived_and_what_was_forgotten_restored(
+    core: Core, server: TestServer, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = make_url(database_url).database
+    assert database is not None
+    warnings: list[str] = []
+
+    def warned() -> int:
+        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        warnings.extend(event["message"] for event in events if event["event"] == "warning")
+        return len(warnings)
+
+    with watching(core.engine, "AAPL"):
+        wait_until(lambda: watchers(core))
+        with outage(server, database):
+            wait_until(lambda: warned() == 1)
+        wait_until(lambda: warned() == 2)
+        core.rows("DELETE FROM pricing.active_subscriptions")
+        wait_until(lambda: watchers(core) == [("ann", QUOTE, "AAPL")])
+    assert "does not answer" in warnings[0]
+    assert warnings[1] == "the database answers again"
+    assert watchers(core) == []
+
+
+def test_leaving_during_an_outage_says_when_the_subscription_ends(
+    core: Core, server: TestServer, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = make_url(database_url).database
+    assert database is not None
+    with ExitStack() as stack, watching(core.engine, "AAPL", as_json=False):
+        wait_until(lambda: watchers(core))
+        stack.enter_context(outage(server, database))
+        wait_until(lambda: "Trying again" in capsys.readouterr().err)
+    assert "ends by itself five minutes after its last heartbeat" in capsys.readouterr().err
+
+
+def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) -> None:
+    watch = Watch(engine, "ann", [(QUOTE, "AAPL")], threading.Event(), as_json=True)
+    met = []
+
+    def work(connection: Connection) -> int:
+        if not met:
+            met.append(True)
+            # What a heartbeat runs into when clean-up has just removed the demand.
+            connection.execute(
+                text(
+                    "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol) VALUES ('a', 'b', 'c')"
+                )
+            )
+        return 7
+
+    assert watch._write(work) == 7
+    assert met
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["ann", "nope", "AAPL"], 1, "unknown data type(s): nope"),
+        (["ann", QUOTE, "A B"], 1, "a symbol has 1 to 40 letters"),
+        (["", QUOTE, "AAPL"], 1, "a user's name has 1 to 200 characters"),
+        (["ann", QUOTE, "AAPL", "--minutes", "0"], 2, "--minutes 0"),
+        (["ann", QUOTE], 2, "'SYMBOL'"),
+    ],
+)
+def test_what_cannot_be_watched_is_said_in_one_sentence(
+    cli: CommandLine, core: Core, arguments: list[str], code: int, words: str
+) -> None:
+    said = cli("subscribe", *arguments)
+    assert said.exit_code == code
+    assert words in said.error
+    assert watchers(core) == []
+
+
+def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    said = cli("unsubscribe", "ann", QUOTE, "AAPL", "IBM", "FB", "--json")
+    assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "IBM", "FB"], "ended": 2}
+    assert watchers(core) == [("bob", QUOTE, "AAPL")]
+    assert "nothing has changed" in cli("unsubscribe", "ann", QUOTE, "AAPL").stdout
+    assert "no longer watches" in cli("unsubscribe", "bob", QUOTE, "AAPL").stdout
+    assert "no active data type 'nope'" in cli("unsubscribe", "ann", "nope", "AAPL").error
