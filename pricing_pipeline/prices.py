@@ -14,6 +14,8 @@ from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.domain import Call, Observation
 
 DEFAULT_SCALE = 2
+MAX_DIGITS = 18
+"""Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,14 @@ class SampleRow:
 
 
 def scale_of(observation: Observation, at_least: int) -> int:
-    """The number of decimals that holds every price of an observation exactly, `at_least` or more."""
-    values = (observation.close, observation.open, observation.high, observation.low)
-    return max(at_least, *(_decimals(value) for value in values if value is not None))
+    """The number of decimals that holds every price of an observation exactly.
+
+    It is `at_least` or more, unless so many zeros would make the amount longer than MAX_DIGITS.
+    """
+    bar = (observation.close, observation.open, observation.high, observation.low)
+    values = [value for value in bar if value is not None]
+    room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
+    return max(min(at_least, room), *(_decimals(value) for value in values))
 
 
 def to_amount(value: Decimal, scale: int) -> int:

@@ -30,10 +30,18 @@ DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
-    WITH changed AS MATERIALIZED (
+    -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
+    -- it is believed. An equal stamp with the same value confirms, with another value revises.
+    WITH refused AS MATERIALIZED (
+        SELECT s.symbol FROM pg_temp.price_staging s
+        JOIN pricing.latest_prices l ON l.data_type = wanted_type AND l.symbol = s.symbol
+        WHERE is_latest GROUP BY s.symbol, l.observed_at HAVING max(s.observed_at) < l.observed_at),
+    staged AS MATERIALIZED (
+        SELECT s.* FROM pg_temp.price_staging s WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
+    changed AS MATERIALIZED (
         SELECT h.data_type, h.symbol, h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale,
                h.currency, h.volume, h.provider, h.call_id, h.fetched_at
-        FROM pg_temp.price_staging s JOIN pricing.price_history h
+        FROM staged s JOIN pricing.price_history h
             ON h.data_type = wanted_type AND h.symbol = s.symbol AND h.observed_at = s.observed_at
         WHERE NOT (pricing.same_amount(h.amount, h.scale, s.amount, s.scale)
                AND pricing.same_amount(h.open_amount, h.scale, s.open_amount, s.scale)
@@ -53,7 +61,7 @@ BEGIN
              provider, call_id, fetched_at)
         SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
                s.currency, s.volume, from_provider, from_call, now_
-        FROM pg_temp.price_staging s
+        FROM staged s
         WHERE NOT EXISTS (SELECT FROM pricing.price_history x
                           WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at)
            OR EXISTS (SELECT FROM changed c WHERE c.symbol = s.symbol AND c.observed_at = s.observed_at)
@@ -65,10 +73,9 @@ BEGIN
                 fetched_at = excluded.fetched_at
         RETURNING h.symbol, h.observed_at),
     newest AS (
-        SELECT DISTINCT ON (s.symbol) s.* FROM pg_temp.price_staging s
+        SELECT DISTINCT ON (s.symbol) s.* FROM staged s
         WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
     latest AS (
-        -- An older stamp than the stored one is refused; an equal one with the same value confirms it.
         INSERT INTO pricing.latest_prices AS l
             (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text)
         SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text
@@ -83,7 +90,7 @@ BEGIN
         UPDATE pricing.instruments i SET verified_at = now_
         FROM pricing.data_type_registry r
         WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.verified_at IS NULL
-          AND i.symbol IN (SELECT s.symbol FROM pg_temp.price_staging s))
+          AND i.symbol IN (SELECT s.symbol FROM staged s))
     SELECT s.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = s.symbol)
              - (SELECT count(*) FROM changed c WHERE c.symbol = s.symbol),

@@ -1,0 +1,424 @@
+"""Prices as they are stored: exact, with every change kept, and nothing ever erased."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline import prices
+from pricing_pipeline.domain import Call
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import (
+    DAILY,
+    FX,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    midnight,
+    observation,
+    sample_template,
+)
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
+BAR = {"open": "10.10", "high": "10.90", "low": "9.80", "volume": "123456"}
+PROVIDERS = {NAV: "mfapi"}
+
+
+def next_call(core: Core, data_type: str, *symbols: str, days: tuple[date, date] | None = None) -> Call:
+    """A call made for these symbols, whose tasks are out of the way."""
+    core.enqueue(data_type, *symbols, days=days)
+    call = core.claim_one(PROVIDERS.get(data_type, TWELVEDATA))
+    core.complete(call)
+    core.settle(call, 600)
+    return call
+
+
+def versions(core: Core, table: str = "price_history") -> Sequence[Any]:
+    """The row versions of a table: they differ after any write, even of equal values."""
+    return core.rows(f"SELECT tableoid, ctid, xmin FROM pricing.{table} ORDER BY 1, 2")
+
+
+def stamp(core: Core, seconds_ago: float = 1) -> datetime:
+    return core.clock() - timedelta(seconds=seconds_ago)
+
+
+def closes(core: Core, symbol: str = "AAPL", data_type: str = DAILY) -> dict[date, str]:
+    found = core.history(symbol, data_type, date(1990, 1, 1), date(2100, 1, 1))
+    return {bar.observed_at.date(): str(bar.close) for bar in found}
+
+
+# Exactness
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "scale"),
+    [
+        ("146.55", 14655, 2),
+        ("146.55000", 14655, 2),
+        ("0.128348", 128348, 6),
+        ("27.12345", 2712345, 5),
+        ("12", 1200, 2),
+        ("0.1", 10, 2),
+        ("123456789012345678", 123456789012345678, 0),
+        ("1234567890123456.78", 123456789012345678, 2),
+        ("0.123456789012345678", 123456789012345678, 18),
+        ("543000.00", 54300000, 2),
+        ("1E+3", 100000, 2),
+    ],
+)
+def test_a9_a_price_is_an_integer_with_the_scale_its_source_needs(
+    core: Core, text: str, amount: int, scale: int
+) -> None:
+    """Adjusted prices of 1980 have six decimals, NAVs five; the instrument's two are the least."""
+    core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", text, stamp(core)))
+    (row,) = core.rows("SELECT amount, scale, source_text FROM pricing.latest_prices")
+    assert tuple(row) == (amount, scale, text)
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert latest.price == Decimal(text)
+    (bar,) = core.history("AAPL", QUOTE, date(2000, 1, 1), date(2100, 1, 1))
+    assert bar.close == Decimal(text)
+
+
+def test_a9_the_instruments_scale_is_the_least(core: Core) -> None:
+    core.store(
+        next_call(core, FX, "EUR/USD", "USD/JPY"),
+        *(observation(symbol, "1.1", stamp(core)) for symbol in ("EUR/USD", "USD/JPY")),
+    )
+    found = core.rows("SELECT symbol, amount, scale FROM pricing.latest_prices ORDER BY 1")
+    assert [tuple(row) for row in found] == [("EUR/USD", 110000, 5), ("USD/JPY", 1100, 3)]
+
+
+def test_a9_an_instruments_scale_never_makes_a_price_too_long(core: Core) -> None:
+    """Decimals beyond those of the source are spelling; a price that fits 18 digits is stored."""
+    core.rows("UPDATE pricing.instruments SET scale = 12 WHERE symbol = 'AAPL'")
+    text = "123456789012345.678"
+    core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", text, stamp(core)))
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert latest.price == Decimal(text)
+
+
+def test_a9_all_prices_of_a_bar_share_the_finest_scale(core: Core) -> None:
+    call = next_call(core, DAILY, "AAPL", days=MARCH)
+    day = midnight(date(2010, 3, 1))
+    core.store(
+        call,
+        observation("AAPL", "10.5", day, open="10.125", high="11", low="9.99999", volume="1234567890123"),
+    )
+    (bar,) = core.history("AAPL", DAILY, *MARCH)
+    assert (bar.open, bar.high, bar.low, bar.close) == tuple(
+        map(Decimal, ("10.125", "11", "9.99999", "10.5"))
+    )
+    assert bar.volume == Decimal("1234567890123")
+    assert core.one("SELECT scale FROM pricing.price_history") == 5
+
+
+@st.composite
+def spellings(draw: st.DrawFn) -> str:
+    """Decimals of at most 18 digits as providers write them."""
+    length = draw(st.integers(1, 18))
+    digits = str(draw(st.integers(10 ** (length - 1), 10**length - 1)))
+    scale = draw(st.integers(0, len(digits)))
+    whole, part = digits[: len(digits) - scale] or "0", digits[len(digits) - scale :]
+    return f"{whole}.{part}" if part else whole
+
+
+def test_a9_any_price_comes_back_as_it_came(core: Core) -> None:
+    call = next_call(core, QUOTE, "AAPL")
+
+    @given(st.lists(spellings(), min_size=1, max_size=50, unique=True))
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def comes_back(texts: list[str]) -> None:
+        symbols = {f"S{number}": text for number, text in enumerate(texts)}
+        core.rows("TRUNCATE pricing.latest_prices, pricing.price_history, pricing.price_revisions")
+        core.store(call, *(observation(symbol, text, stamp(core)) for symbol, text in symbols.items()))
+        with core.engine.connect() as connection:
+            stored = {row.symbol: row.price for row in prices.sample(connection, QUOTE, 100)}
+        assert stored == {symbol: Decimal(text) for symbol, text in symbols.items()}
+        assert all(price.as_tuple().exponent < 0 or price == int(price) for price in stored.values())
+
+    comes_back()
+
+
+def test_a9_no_column_that_holds_money_is_a_float(core: Core) -> None:
+    floats = core.rows(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'pricing'"
+        " AND data_type IN ('real', 'double precision')"
+    )
+    assert floats == []
+
+
+# Unchanged
+
+
+@pytest.mark.parametrize("again", ["12.30", "12.300", "12.3", "12.30000"])
+def test_f3_an_equal_value_writes_nothing_but_counts_as_fetched(core: Core, clock: Clock, again: str) -> None:
+    """Equal in value: 12.30 is 12.300."""
+    at = stamp(core)
+    first = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", "12.30", at))["AAPL"]
+    assert (first.added, first.revised, first.is_stale_source) == (1, 0, False)
+    before, fetched = versions(core), core.one("SELECT fetched_at FROM pricing.latest_prices")
+    clock.advance(30)
+    second = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", again, at))["AAPL"]
+    assert (second.added, second.revised, second.is_stale_source) == (0, 0, False)
+    assert versions(core) == before
+    assert core.rows("SELECT FROM pricing.price_revisions") == []
+    assert core.one("SELECT fetched_at FROM pricing.latest_prices") - fetched >= timedelta(seconds=30)
+
+
+def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
+    days = [midnight(date(2010, 3, number)) for number in range(1, 20)]
+    bars = [observation("AAPL", f"10.{day.day}", day, **BAR) for day in days]
+    assert core.store(next_call(core, DAILY, "AAPL", days=MARCH), *bars)["AAPL"].added == 19
+    before = versions(core)
+    again = core.store(next_call(core, DAILY, "AAPL", days=MARCH), *bars)["AAPL"]
+    assert (again.added, again.revised) == (0, 0)
+    assert versions(core) == before
+
+
+def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:
+    core.store(
+        next_call(core, QUOTE, "AAPL", "IBM"),
+        *(observation(symbol, "5.00", stamp(core)) for symbol in ("AAPL", "IBM")),
+    )
+    before = versions(core)
+    clock.advance(100)
+    with core.engine.begin() as connection:
+        prices.confirm(connection, QUOTE, ["AAPL", "NEVER"])
+    latest = {symbol: core.latest(symbol) for symbol in ("AAPL", "IBM")}
+    ages = {symbol: row.age_seconds for symbol, row in latest.items() if row and row.price == Decimal("5.00")}
+    assert ages["AAPL"] < 50 < ages["IBM"]
+    assert versions(core) == before
+
+
+# Changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": "10.51"},
+        {"open": "10.11"},
+        {"high": "10.95"},
+        {"low": "9.7"},
+        {"volume": "123457"},
+        {"volume": None},
+    ],
+    ids=str,
+)
+def test_f3_a_changed_value_leaves_the_old_one_behind(
+    core: Core, clock: Clock, change: dict[str, Any]
+) -> None:
+    day = midnight(date(2010, 3, 1))
+    old = {"price": "10.50", **BAR}
+    first = next_call(core, DAILY, "AAPL", days=MARCH)
+    core.store(
+        first,
+        observation("AAPL", at=day, **old),
+        observation("AAPL", "10.60", day + timedelta(days=1), **BAR),
+    )
+    (believed, _) = core.history("AAPL", DAILY, *MARCH)
+    clock.advance(3600)
+    second = next_call(core, DAILY, "AAPL", days=MARCH)
+    stored = core.store(second, observation("AAPL", at=day, **{**old, **change}))["AAPL"]
+    assert (stored.added, stored.revised) == (0, 1)
+    (kept,) = core.rows("SELECT * FROM pricing.price_revisions")
+    assert (kept.amount, kept.open_amount, kept.high_amount, kept.low_amount, kept.scale) == (
+        1050,
+        1010,
+        1090,
+        980,
+        2,
+    )
+    assert (kept.volume, kept.currency, kept.provider) == (Decimal(123456), "USD", TWELVEDATA)
+    assert (kept.call_id, kept.revised_by) == (first.id, second.id)
+    assert kept.recorded_at == believed.fetched_at
+    assert kept.revised_at - kept.recorded_at >= timedelta(hours=1)
+    now, other = core.history("AAPL", DAILY, *MARCH)
+    assert now != believed
+    assert now.fetched_at == kept.revised_at
+    assert str(other.close) == "10.60", "its neighbour is untouched"
+
+
+def test_f3_revisions_form_an_unbroken_chain(core: Core, clock: Clock) -> None:
+    """At any past moment exactly one value was believed."""
+    day = midnight(date(2010, 3, 1))
+    for close in ("10.00", "11.00", "11.00", "10.00", "12.00"):
+        core.store(next_call(core, DAILY, "AAPL", days=MARCH), observation("AAPL", close, day))
+        clock.advance(60)
+    chain = core.rows(
+        "SELECT amount, recorded_at, revised_at FROM pricing.price_revisions ORDER BY revised_at"
+    )
+    assert [row.amount for row in chain] == [1000, 1100, 1000]
+    ends = [row.revised_at for row in chain]
+    (current,) = core.history("AAPL", DAILY, *MARCH)
+    assert [row.recorded_at for row in chain[1:]] + [current.fetched_at] == ends
+
+
+def test_f3_a_restatement_of_twenty_years_is_quick(core: Core) -> None:
+    """Its cost must not grow with the square of its rows."""
+    days = [midnight(date(2000, 1, 1) + timedelta(days=number)) for number in range(5000)]
+    span = (days[0].date(), days[-1].date())
+    core.store(
+        next_call(core, DAILY, "AAPL", days=span), *(observation("AAPL", "10.00", day) for day in days)
+    )
+    call = next_call(core, DAILY, "AAPL", days=span)
+    began = time.monotonic()
+    stored = core.store(call, *(observation("AAPL", "5.00", day) for day in days))["AAPL"]
+    assert (stored.added, stored.revised) == (0, 5000)
+    assert time.monotonic() - began < 5
+
+
+# The source's time
+
+
+def test_f3_an_older_answer_is_refused_whole(core: Core) -> None:
+    """It neither replaces the latest price nor rewrites history, and the others of its call are stored."""
+    at = stamp(core)
+    for minutes, price in ((10, "5.00"), (5, "5.10")):
+        core.store(
+            next_call(core, QUOTE, "AAPL"), observation("AAPL", price, at - timedelta(minutes=minutes))
+        )
+    history, latest = versions(core), core.latest("AAPL")
+    stored = core.store(
+        next_call(core, QUOTE, "AAPL", "IBM"),
+        observation("AAPL", "4.00", at - timedelta(minutes=10)),
+        observation("IBM", "7.00", at - timedelta(minutes=10)),
+    )
+    assert (stored["AAPL"].added, stored["AAPL"].revised, stored["AAPL"].is_stale_source) == (0, 0, True)
+    assert stored["IBM"].is_stale_source is False
+    assert latest is not None
+    again = core.latest("AAPL")
+    assert again is not None
+    assert (again.price, again.observed_at, again.fetched_at) == (
+        latest.price,
+        latest.observed_at,
+        latest.fetched_at,
+    )
+    assert versions(core)[: len(history)] == history
+    assert len(core.rows("SELECT FROM pricing.price_history")) == 3
+    assert core.rows("SELECT FROM pricing.price_revisions") == []
+
+
+def test_f3_an_equal_stamp_with_a_new_value_is_a_revision(core: Core) -> None:
+    at = stamp(core)
+    core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", "5.00", at))
+    stored = core.store(next_call(core, QUOTE, "AAPL"), observation("AAPL", "5.05", at))["AAPL"]
+    assert (stored.added, stored.revised, stored.is_stale_source) == (0, 1, False)
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert str(latest.price) == "5.05"
+    assert [row.amount for row in core.rows("SELECT amount FROM pricing.price_revisions")] == [500]
+
+
+def test_f3_of_several_bars_the_newest_is_the_latest(core: Core) -> None:
+    days = [midnight(date(2010, 3, number)) for number in (3, 5, 4)]
+    core.store(next_call(core, DAILY, "AAPL"), *(observation("AAPL", f"{day.day}.00", day) for day in days))
+    latest = core.latest("AAPL", DAILY)
+    assert latest is not None
+    assert (str(latest.price), latest.observed_at) == ("5.00", midnight(date(2010, 3, 5)))
+    assert len(closes(core)) == 3
+
+
+def test_g6_a_span_of_days_never_touches_the_latest_price(core: Core) -> None:
+    core.store(next_call(core, DAILY, "AAPL"), observation("AAPL", "9.00", midnight(date(2010, 3, 5))))
+    before = versions(core, "latest_prices")
+    stored = core.store(
+        next_call(core, DAILY, "AAPL", days=MARCH),
+        observation("AAPL", "8.00", midnight(date(2010, 3, 4))),
+        observation("AAPL", "9.50", midnight(date(2010, 3, 8))),
+    )["AAPL"]
+    assert (stored.added, stored.is_stale_source) == (2, False)
+    assert versions(core, "latest_prices") == before
+    assert closes(core) == {date(2010, 3, 4): "8.00", date(2010, 3, 5): "9.00", date(2010, 3, 8): "9.50"}
+
+
+# Lineage and reading
+
+
+def test_f3_every_value_names_the_call_that_brought_it(core: Core) -> None:
+    call = next_call(core, QUOTE, "AAPL")
+    core.store(call, observation("AAPL", "5.00", stamp(core)))
+    (latest,) = core.rows("SELECT provider, call_id FROM pricing.latest_price_equity_quote")
+    (bar,) = core.rows("SELECT provider, call_id FROM pricing.price_history_equity_quote")
+    assert tuple(latest) == tuple(bar) == (TWELVEDATA, call.id)
+    audit(core)
+
+
+def test_b5_a_first_answer_verifies_its_instrument(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "NEW"), (QUOTE, "OTHER"))
+    call = core.claim_one()
+    core.store(call, observation("NEW", "5.00", stamp(core)))
+    found = core.rows("SELECT symbol, verified_at FROM pricing.instruments WHERE symbol IN ('NEW', 'OTHER')")
+    assert {row.symbol: row.verified_at is not None for row in found} == {"NEW": True, "OTHER": False}
+
+
+def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clock: Clock) -> None:
+    for data_type in (QUOTE, DAILY):
+        core.store(next_call(core, data_type, "AAPL"), observation("AAPL", "5.00", stamp(core, 3600)))
+    clock.advance(90)
+    with core.engine.connect() as connection:
+        found = {row.data_type: row for row in prices.latest(connection, "AAPL")}
+        assert prices.latest(connection, "NOPE") == []
+        assert prices.is_known(connection, "AAPL")
+        assert not prices.is_known(connection, "NOPE")
+    assert {name: row.fresh for name, row in found.items()} == {QUOTE: False, DAILY: True}
+    assert all(89 < row.age_seconds < 120 for row in found.values())
+    assert found[QUOTE].observed_at < found[QUOTE].fetched_at
+    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 1 WHERE data_type = 'equity_daily'")
+    latest = core.latest("AAPL", DAILY)
+    assert latest is not None
+    assert not latest.fresh
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_g6_history_is_read_by_utc_days_both_included(core: Core, zone: str) -> None:
+    days = [midnight(date(2010, 3, 1) + timedelta(days=number)) for number in range(-2, 40)]
+    core.store(
+        next_call(core, DAILY, "AAPL", days=MARCH), *(observation("AAPL", "1.00", day) for day in days)
+    )
+    with core.engine.connect() as connection:
+        connection.exec_driver_sql(f"SET timezone = '{zone}'")
+        found = prices.history(connection, "AAPL", DAILY, *MARCH)
+        months = prices.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
+        assert [bar.observed_at.astimezone(UTC).date().day for bar in found] == list(range(1, 32))
+        assert prices.history(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
+        connection.exec_driver_sql("SET timezone = 'UTC'")
+    assert months == {date(2010, 2, 1): (2, 1), date(2010, 3, 1): (31, 1), date(2010, 4, 1): (9, 1)}
+
+
+def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
+    """The staging table outlives its transaction, its rows do not."""
+    with core.engine.connect() as connection:
+        for symbol in ("AAPL", "IBM"):
+            call = next_call(core, QUOTE, symbol)
+            with connection.begin():
+                stored = prices.store(connection, call, [observation(symbol, "5.00", stamp(core))])
+            assert [row.symbol for row in stored] == [symbol]
+
+
+def test_f3_a_store_that_is_rolled_back_leaves_nothing(core: Core) -> None:
+    call = next_call(core, QUOTE, "AAPL")
+    with core.engine.connect() as connection:
+        transaction = connection.begin()
+        prices.store(connection, call, [observation("AAPL", "5.00", stamp(core))])
+        transaction.rollback()
+        assert core.latest("AAPL") is None
+        with connection.begin():
+            assert prices.store(connection, call, []) == []
+            prices.store(connection, call, [observation("AAPL", "6.00", stamp(core))])
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert str(latest.price) == "6.00"
