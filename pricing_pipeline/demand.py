@@ -32,7 +32,11 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What decides whether a drain is needed. `now_epoch` is the database's clock in Unix seconds."""
+    """What decides whether a drain is needed.
+
+    `drain_began_epoch` is when the last drain began, alive or not; it and `now_epoch` are Unix seconds
+    by the database's clock.
+    """
 
     watched: bool
     queued: bool
@@ -40,6 +44,7 @@ class Outlook:
     queued_types: list[str] | None
     drain_id: UUID | None
     drain_seconds_left: float | None
+    drain_began_epoch: float | None
     now_epoch: float
     registry_version: int
 

@@ -1,4 +1,4 @@
-"""Jobs: one, which drains the queue for all data types."""
+"""Jobs: one, which drains the queue for all data types, and the tags of its runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from pricing_pipeline.defs.assets import DRAIN_TAG, history_key
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.settings import load_settings
+
+_MAX_RUNTIME_TAG = "dagster/max_runtime"
+_GRACE_SECONDS = 180
+"""A drain ends by itself after its calls in flight; beyond this, run monitoring ends it."""
+
+
+def drain_tags() -> dict[str, str]:
+    """Tags of a run that drains the queue. They bound its time, so that one that hangs is ended by Dagster."""
+    seconds = load_settings().max_drain_seconds + _GRACE_SECONDS
+    return {DRAIN_TAG: "true", _MAX_RUNTIME_TAG: str(seconds)}
 
 
 def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
@@ -18,6 +29,6 @@ def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
         "refresh",
         selection=dg.AssetSelection.assets(*(history_key(name) for name in snapshot.names())),
         description="Drains the fetch queue: most-watched first, inside every provider's limits.",
-        tags={DRAIN_TAG: "true", "dagster/max_retries": "0"},
+        tags={**drain_tags(), "dagster/max_retries": "0"},
         executor_def=dg.in_process_executor,
     )

@@ -1,11 +1,12 @@
-"""Schedules: scheduled data types by their cron expression, and pruning of Dagster's own storage."""
+"""Schedules: scheduled data types by their cron expression, in their own time zone."""
 
 from datetime import UTC, datetime
 
 import dagster as dg
 
 from pricing_pipeline import demand
-from pricing_pipeline.defs.assets import DRAIN_TAG, history_key
+from pricing_pipeline.defs.assets import history_key
+from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType
@@ -36,7 +37,7 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
             run_key=f"{kind.data_type}-{context.scheduled_execution_time.isoformat()}",
             partition_key=datetime.now(UTC).strftime("%Y-%m-01"),
             asset_selection=[history_key(kind.data_type)],
-            tags={DRAIN_TAG: "true", "pricing/queued": str(queued)},
+            tags={**drain_tags(), "pricing/queued": str(queued)},
         )
 
     return schedule

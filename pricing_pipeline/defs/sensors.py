@@ -10,7 +10,8 @@ import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
 
 from pricing_pipeline import demand, prices
-from pricing_pipeline.defs.assets import DRAIN_TAG, history_key, latest_key
+from pricing_pipeline.defs.assets import history_key, latest_key
+from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.reports import SAMPLE_ROWS, latest_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -24,20 +25,27 @@ _EVERY_THIRD_LOOP = 14
 # A tick every five seconds, a launch of three to nine: asked for this early, the successor is there in time.
 _HAND_OVER_SECONDS = 15.0
 _LAUNCH_PATIENCE_SECONDS = 30.0
+# A drain that fails as it begins must not be launched anew with every tick.
+_LEAST_SECONDS_BETWEEN = 10.0
 _RELOAD_PATIENCE_SECONDS = 20.0
+_TOLD_AT_LEAST_SECONDS = 30.0
+# Two ticks that are to be 30 s apart can come a little less than that apart.
+_TICK_JITTER_SECONDS = 1.0
+# Half a TTL may run out between two ticks; the earlier one tells then.
+_TICK_LATENESS_SECONDS = 10.0
 
 
 @dataclass
 class _Launched:
-    """The cursor of the drain sensor: for which drain a successor was requested, and when."""
+    """The cursor of the drain sensor: when a drain was requested last, and as the successor of which."""
 
     after_drain: str | None = None
     at: float = 0.0
-    count: int = 0
 
     @classmethod
     def load(cls, cursor: str | None) -> "_Launched":
-        return cls(**json.loads(cursor)) if cursor else cls()
+        kept = json.loads(cursor) if cursor else {}
+        return cls(kept.get("after_drain"), kept.get("at", 0.0))
 
     def dump(self) -> str:
         return json.dumps(asdict(self))
@@ -70,19 +78,14 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known)
         if not types:
             return dg.SkipReason("what is wanted belongs to a data type that is just being added")
-        launched = _Launched(
-            str(outlook.drain_id) if outlook.drain_id else None, outlook.now_epoch, launched.count + 1
-        )
         request = dg.RunRequest(
-            run_key=f"drain-{launched.count}-{int(outlook.now_epoch)}",
+            run_key=_run_key(outlook, launched),
             partition_key=_month(outlook.now_epoch),
             asset_selection=[history_key(name) for name in types],
-            tags={
-                DRAIN_TAG: "true",
-                "pricing/data_types": ",".join(types)[:200],
-            },
+            tags={**drain_tags(), "pricing/data_types": ",".join(types)[:200]},
         )
-        return dg.SensorResult(run_requests=[request], cursor=launched.dump())
+        drain = str(outlook.drain_id) if outlook.drain_id else None
+        return dg.SensorResult(run_requests=[request], cursor=_Launched(drain, outlook.now_epoch).dump())
 
     return sensor
 
@@ -97,9 +100,19 @@ def _why_idle(outlook: demand.Outlook, launched: _Launched) -> str | None:
             return f"a drain is at work for another {left:.0f} s"
         if launched.after_drain == str(outlook.drain_id):
             return "the successor of the ending drain is starting"
-    elif outlook.now_epoch - launched.at < _LAUNCH_PATIENCE_SECONDS:
-        return "a drain was requested and is starting"
+    else:
+        has_begun = (outlook.drain_began_epoch or 0.0) > launched.at
+        patience = _LEAST_SECONDS_BETWEEN if has_begun else _LAUNCH_PATIENCE_SECONDS
+        if outlook.now_epoch - launched.at < patience:
+            return "a drain has just ended" if has_begun else "a drain was requested and is starting"
     return None
+
+
+def _run_key(outlook: demand.Outlook, launched: _Launched) -> str:
+    """The same for two ticks that decide on the same state, so that Dagster launches one run for both."""
+    if outlook.drain_id is not None:
+        return f"after-drain-{outlook.drain_id}"
+    return f"after-request-{launched.at:.3f}" if launched.at else f"first-{outlook.now_epoch:.3f}"
 
 
 def _month(epoch: float) -> str:
@@ -137,12 +150,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         told = _Told.load(context.cursor)
         with database.engine.connect() as connection:
             now = demand.outlook(connection).now_epoch
-            # A tick comes up to ten seconds late, which the half TTL has to bear.
-            due = [
-                name
-                for name, ttl in ttls.items()
-                if now - told.at.get(name, 0.0) >= max(30.0, ttl / 2) - 10.0
-            ]
+            due = [name for name, ttl in ttls.items() if now - told.at.get(name, 0.0) >= _pause(ttl)]
             rows = demand.freshness(connection, due) if due else []
         calm = [row for row in rows if row.late == 0]
         late = {row.data_type: row.late for row in rows if row.late}
@@ -155,6 +163,11 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         )
 
     return sensor
+
+
+def _pause(ttl: float) -> float:
+    """Seconds between two reports of a data type with this TTL in seconds."""
+    return max(_TOLD_AT_LEAST_SECONDS - _TICK_JITTER_SECONDS, ttl / 2 - _TICK_LATENESS_SECONDS)
 
 
 def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:

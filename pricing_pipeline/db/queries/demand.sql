@@ -49,6 +49,7 @@ SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
        (SELECT array_agg(DISTINCT data_type) FROM pricing.demand) AS watched_types,
        (SELECT array_agg(DISTINCT data_type) FROM pricing.api_call_queue_live) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
+       (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains) AS drain_began_epoch,
        extract(epoch FROM n.at)::float8 AS now_epoch,
        (SELECT version FROM pricing.registry_state) AS registry_version
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
