@@ -61,10 +61,15 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
 
 @dataclass(slots=True)
 class Tally:
-    """What was done for one data type since the last report; `months` counts rows by the UTC month's first day."""
+    """What was done for one data type since the last report.
+
+    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
+    `months` counts rows by the UTC month's first day.
+    """
 
     data_type: str
     calls: int = 0
+    latest_calls: int = 0
     wire_bytes: int = 0
     added: int = 0
     revised: int = 0
@@ -75,6 +80,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         self.calls += other.calls
+        self.latest_calls += other.latest_calls
         self.wire_bytes += other.wire_bytes
         self.added += other.added
         self.revised += other.revised
@@ -298,9 +304,7 @@ class Refresher:
         except ProviderError as error:
             failure = error
             self._transact(lambda connection: _settle_failure(connection, call, failure))
-            return Tally(
-                call.data_type, 1, failure.wire_bytes, failed=len(call.tasks), providers={call.provider}
-            )
+            return _tally(call, failure.wire_bytes, failed=len(call.tasks))
         return self._transact(
             lambda connection: _settle_answer(
                 connection, call, fetched.answer, fetched.http_status, fetched.wire_bytes
@@ -322,11 +326,22 @@ class Refresher:
         raise AssertionError("unreachable")
 
 
+def _tally(call: Call, wire_bytes: int, *, failed: int = 0) -> Tally:
+    return Tally(
+        call.data_type,
+        calls=1,
+        latest_calls=int(call.window is None),
+        wire_bytes=wire_bytes,
+        failed=failed,
+        providers={call.provider},
+    )
+
+
 def _settle_answer(
     connection: Connection, call: Call, answer: Answer, status: int | None, wire_bytes: int
 ) -> Tally:
     """Store what the call brought and finish its tasks, in one transaction behind the fence."""
-    tally = Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider})
+    tally = _tally(call, wire_bytes)
     held = queue.held(connection, call)
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     observations = [o for o in answer.observations if o.symbol in ids]

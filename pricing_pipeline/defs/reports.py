@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 import dagster as dg
 from sqlalchemy import Engine, text
@@ -11,14 +12,15 @@ from sqlalchemy import Engine, text
 from pricing_pipeline import demand, prices
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.defs.resources import Allowances
-from pricing_pipeline.domain import Window
+from pricing_pipeline.domain import Window, months_after
 from pricing_pipeline.refresh import Backfill, Progress, Tally, months_of
 
 Metadata = dict[str, dg.MetadataValue]
 
 _PROGRESS_SECONDS = 5.0
+_INLINE_CHARACTERS = 999
 SAMPLE_ROWS = 8
-"""Rows of the table of latest prices in metadata."""
+"""Rows of the table of latest prices in metadata, as far as they fit."""
 
 
 class Reporter:
@@ -46,6 +48,8 @@ class Reporter:
                         metadata={**work, "rows": dg.MetadataValue.int(rows)},
                     )
                 )
+            if not tally.latest_calls:
+                continue  # spans of days say nothing about latest prices
             self._context.log_event(
                 dg.AssetObservation(
                     ["latest_price", tally.data_type],
@@ -73,10 +77,12 @@ class Reporter:
         return log
 
     def report_months(self, backfill: Backfill, window: Window) -> None:
-        """Report every month of a backfill with the rows it holds now, months without trading included."""
+        """Report every month that a backfill touched with all rows it holds now, months without trading too."""
+        months = months_of(window)
+        end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
-            held = prices.months(connection, backfill.data_type, window.start, window.end)
-        for month in months_of(window):
+            held = prices.months(connection, backfill.data_type, months[0], end)
+        for month in months:
             rows, symbols = held.get(month, (0, 0))
             self._context.log_event(
                 dg.AssetMaterialization(
@@ -136,9 +142,10 @@ def serving(row: demand.Freshness | None) -> Metadata:
 
 
 def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
-    """A small table of latest prices; Dagster shows Markdown inline only below 1,000 characters."""
-    if not rows:
-        return {}
+    """A small table of latest prices; Dagster shows Markdown inline only below 1,000 characters.
+
+    Long symbols leave room for fewer rows.
+    """
     cells = [
         [
             row.symbol,
@@ -148,9 +155,10 @@ def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
         ]
         for row in rows
     ]
-    return {
-        "latest_prices": dg.MetadataValue.md(table(["symbol", "price", "observed (UTC)", "provider"], cells))
-    }
+    header = ["symbol", "price", "observed (UTC)", "provider"]
+    while len(table(header, cells)) > _INLINE_CHARACTERS:
+        cells.pop()
+    return {"latest_prices": dg.MetadataValue.md(table(header, cells))} if cells else {}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
