@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import dagster as dg
+from pydantic import Field
 from sqlalchemy import Engine
 
 from pricing_pipeline import limits, registry
@@ -20,7 +21,8 @@ from pricing_pipeline.settings import load_settings
 class PricingDatabase(dg.ConfigurableResource[Engine]):
     """The pricing database. One engine per process and URL, so that a sensor tick opens no new connection."""
 
-    url: str
+    # The URL holds a password; a resource is shown wherever one is logged.
+    url: str = Field(repr=False)
 
     @property
     def engine(self) -> Engine:
