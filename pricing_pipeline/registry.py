@@ -34,6 +34,11 @@ def provider_urls(connection: Connection) -> dict[str, str]:
     return {row["provider"]: row["base_url"] for row in rows}
 
 
+def routes(connection: Connection) -> dict[str, list[str]]:
+    """Active providers that serve each active data type, or some symbol of it."""
+    return {row.data_type: row.providers for row in connection.execute(text(named("registry.routes")))}
+
+
 def add_data_type(
     connection: Connection,
     data_type: str,

@@ -7,11 +7,13 @@ asset's last materialization, whatever its partition: a backfill of 2010 would m
 
 import os
 import socket
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 
 import dagster as dg
+from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline import registry
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -22,10 +24,16 @@ from pricing_pipeline.settings import load_settings
 DRAIN_TAG = "pricing/drain"
 """On runs that drain the queue; a run of `price_history` without it is a backfill."""
 
+SYMBOLS_TAG, FROM_TAG, TO_TAG = "pricing/symbols", "pricing/from", "pricing/to"
+"""On backfills: only these symbols (joined by commas), only these days (ISO 8601) of the partitions' months."""
+
 MONTHS = dg.MonthlyPartitionsDefinition(start_date="2000-01-01", end_offset=1)
 """UTC months of `observed_at`, shared by all types because one job must hold them all; the current one included."""
 
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
+
+_REFUSED = "22023"
+"""SQLSTATE of a request that the database refuses with a sentence for people."""
 
 _HISTORY_COLUMNS = dg.TableSchema(
     columns=[
@@ -116,8 +124,13 @@ def latest_price_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             freshness_policy=freshness_policy(kind),
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
-                "dagster/column_schema": _LATEST_COLUMNS,
                 "ttl_minutes": kind.default_ttl_minutes,
+                # A table of the user's own has columns of its own.
+                **(
+                    {"dagster/column_schema": _LATEST_COLUMNS}
+                    if kind.table_name == f"latest_price_{kind.data_type}"
+                    else {}
+                ),
             },
             tags={"strategy": kind.refresh_strategy},
         )
@@ -127,14 +140,13 @@ def latest_price_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories as one multi-asset: one process, one pool, one order of priority over all types."""
-    sources = [*(provider_key(name) for name in snapshot.providers), SUBSCRIPTIONS]
 
     @dg.multi_asset(
         name="refresh_prices",
         specs=[
             dg.AssetSpec(
                 history_key(kind.data_type),
-                deps=sources,
+                deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
                 group_name="price_history",
                 kinds={"python", "postgres"},
                 description=f"{_sentence(kind)} {_history_sentence(kind)}",
@@ -164,7 +176,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 database.engine,
                 clients,
                 worker=f"{socket.gethostname()}:{os.getpid()}",
-                run_id=context.run_id,
+                run_id=context.run.run_id,
                 on_report=reporter.report,
             ) as refresher,
         ):
@@ -186,10 +198,17 @@ def _drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
 
 
 def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter: Reporter) -> None:
-    span = context.partition_time_window
-    window = Window(span.start.date(), span.end.date() - timedelta(days=1))
-    names = sorted(key.path[-1] for key in context.selected_asset_keys)
-    plans = [refresher.plan_backfill(name, window) for name in names]
+    window = _window(context)
+    symbols = _symbols(context.run.tags.get(SYMBOLS_TAG))
+    plans, faults = [], []
+    for name in sorted(key.path[-1] for key in context.selected_asset_keys):
+        try:
+            plans.append(refresher.plan_backfill(name, window, symbols))
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _REFUSED:
+                raise
+            faults.append(registry.reason(error))  # no reason to leave out the other types
+    failures = {}
     for plan in plans:
         context.log.info(
             f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
@@ -199,11 +218,43 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
         progress = refresher.backfill(plan, reporter.progress(plan.data_type))
         reporter.report_months(plan, window)
         if progress.failed:
-            raise dg.Failure(
-                description=f"{progress.failed} of {progress.tasks} tasks of {plan.data_type} failed; "
-                "the rest is stored. `pricing-pipeline queue list --status failed` shows why.",
-                metadata={"failures": reporter.failures(plan)},
-            )
+            faults.append(f"{progress.failed} of {progress.tasks} tasks of {plan.data_type} failed")
+            failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
+    if failures:
+        faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
+    if faults:
+        raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
+
+
+def _window(context: dg.AssetExecutionContext) -> Window:
+    """The days to fill: all of the partitions' months, or those that the run's tags leave of them."""
+    months = context.partition_time_window
+    first, last = months.start.date(), months.end.date() - timedelta(days=1)
+    start = max(first, _day(context.run.tags, FROM_TAG, first))
+    end = min(last, _day(context.run.tags, TO_TAG, last))
+    if start > end:
+        raise dg.Failure(
+            f"The tags {FROM_TAG} and {TO_TAG} leave no day of the partitions, which span {first} to {last}. "
+            "Choose the partitions of those days."
+        )
+    return Window(start, end)
+
+
+def _day(tags: Mapping[str, str], tag: str, otherwise: date) -> date:
+    if tag not in tags:
+        return otherwise
+    try:
+        return date.fromisoformat(tags[tag])
+    except ValueError:
+        raise dg.Failure(
+            f"The tag {tag} is {tags[tag]!r}, which is no day. Write it as 2013-02-28."
+        ) from None
+
+
+def _symbols(tag: str | None) -> list[str] | None:
+    if tag is None:
+        return None
+    return sorted({symbol.strip() for symbol in tag.split(",")} - {""})
 
 
 def _sentence(kind: DataType) -> str:

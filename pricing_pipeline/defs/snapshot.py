@@ -29,11 +29,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RegistrySnapshot:
-    """The registry at one version: active data types and active providers with their base URLs."""
+    """The registry at one version: active data types, active providers with their base URLs, and who serves what."""
 
     version: int
     data_types: tuple[DataType, ...]
     providers: dict[str, str]
+    routes: dict[str, list[str]]
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=str, sort_keys=True)
@@ -45,13 +46,14 @@ class RegistrySnapshot:
             version=content["version"],
             data_types=tuple(_data_type(row) for row in content["data_types"]),
             providers=content["providers"],
+            routes=content["routes"],
         )
 
     def names(self) -> list[str]:
         return [data_type.data_type for data_type in self.data_types]
 
 
-EMPTY = RegistrySnapshot(0, (), {})
+EMPTY = RegistrySnapshot(0, (), {}, {})
 
 
 def take(settings: Settings) -> RegistrySnapshot:
@@ -61,7 +63,7 @@ def take(settings: Settings) -> RegistrySnapshot:
         snapshot = _read(worker_url(settings))
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
-        return RegistrySnapshot.from_json(path.read_text()) if path.exists() else EMPTY
+        return _last_good(path)
     _keep(path, snapshot)
     return snapshot
 
@@ -74,9 +76,21 @@ def _read(url: str) -> RegistrySnapshot:
                 version=registry.version(connection),
                 data_types=tuple(registry.active_data_types(connection)),
                 providers=registry.provider_urls(connection),
+                routes=registry.routes(connection),
             )
     finally:
         engine.dispose()
+
+
+def _last_good(path: Path) -> RegistrySnapshot:
+    try:
+        return RegistrySnapshot.from_json(path.read_text())
+    except FileNotFoundError:
+        return EMPTY
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        # Damaged, or of another version: no reason to stay down when the database is back.
+        _LOG.warning("the copy of the registry in %s cannot be read: %r", path, error)
+        return EMPTY
 
 
 def _keep(path: Path, snapshot: RegistrySnapshot) -> None:

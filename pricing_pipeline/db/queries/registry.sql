@@ -24,6 +24,12 @@ SELECT NOT EXISTS (SELECT FROM pricing.data_type_registry);
 -- Active providers with their address.
 SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;
 
+-- name: routes
+-- Providers that serve each active data type, or some symbol of it.
+SELECT r.data_type, array_agg(DISTINCT p.provider ORDER BY p.provider) AS providers
+FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider) JOIN pricing.data_type_registry k USING (data_type)
+WHERE r.is_active AND p.is_active AND k.is_active GROUP BY 1 ORDER BY 1;
+
 -- name: add_instrument
 -- One instrument of the sample; it is known, so it counts as verified.
 INSERT INTO pricing.instruments (asset_class, symbol, name, currency, scale, verified_at)

@@ -1,0 +1,117 @@
+"""Our definitions in this process, as a code location has them, on the database of one test.
+
+Nothing is replaced: the environment says where database and sandbox are, as it does for `up`'s children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from pricing_pipeline.definitions import definitions
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+class Stage:
+    """A code location that has just been loaded, and the instance its runs and ticks are kept in."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+        self.reload()
+
+    def reload(self) -> None:
+        """Load the definitions anew from the registry."""
+        self.definitions: dg.Definitions = definitions()
+        self.repository = self.definitions.get_repository_def()
+
+    def spec(self, *path: str) -> dg.AssetSpec:
+        """The asset of this key, as a graph shows it."""
+        (spec,) = [
+            spec for spec in self.definitions.resolve_all_asset_specs() if spec.key == dg.AssetKey(path)
+        ]
+        return spec
+
+    def tick(self, sensor: str, cursor: str | None = None) -> SensorExecutionData:
+        """Evaluate a sensor as the daemon has it evaluated; nothing of its outcome is carried out."""
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            cursor=cursor,
+            repository_def=self.repository,
+            sensor_name=sensor,
+            resources={"database": self.repository.get_top_level_resources()["database"]},
+        )
+        with context:
+            return self.repository.get_sensor_def(sensor).evaluate_tick(context)
+
+    def drain(self, *data_types: str, partition: str, **options: Any) -> dg.ExecuteInProcessResult:
+        """Run the refresh job for these types, as the sensor requests it."""
+        return self.definitions.resolve_job_def("refresh").execute_in_process(
+            instance=self.instance,
+            run_config=_QUIET,
+            partition_key=partition,
+            asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
+            **options,
+        )
+
+    def backfill(
+        self,
+        *data_types: str,
+        first: str,
+        last: str,
+        tags: dict[str, str] | None = None,
+        raise_on_error: bool = True,
+    ) -> dg.ExecuteInProcessResult:
+        """Run what the UI launches for a range of months: Dagster's own job, without the tag of drains."""
+        return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=self.instance,
+            run_config=_QUIET,
+            asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
+            tags={RANGE_START: first, RANGE_END: last, **(tags or {})},
+            raise_on_error=raise_on_error,
+        )
+
+    def events(self, kind: dg.DagsterEventType, *path: str) -> Sequence[dg.EventLogEntry]:
+        """The asset's events of one kind, oldest first."""
+        records = self.instance.get_event_records(
+            dg.EventRecordsFilter(kind, asset_key=dg.AssetKey(path)), ascending=True
+        )
+        return [record.event_log_entry for record in records]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    """A sandbox that the definitions of this test ask."""
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def environment(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What `up` tells its children, but for the sandbox; where none runs, nobody answers."""
+    monkeypatch.setenv("PRICING_HOME", str(tmp_path))
+    monkeypatch.setenv("PRICING_DATABASE_URL", database_url)
+    monkeypatch.setenv("PRICING_SANDBOX_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("PRICING_MAX_DRAIN_SECONDS", "5")
+    monkeypatch.delenv("PRICING_CODE_SOCKET", raising=False)
+    yield
+    PricingDatabase(url=database_url).engine.dispose()
+
+
+@pytest.fixture
+def stage(
+    environment: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    """The definitions on an instance in memory. A test that has a sandbox is connected to it."""
+    if "sandbox" in request.fixturenames:
+        monkeypatch.setenv("PRICING_SANDBOX_URL", request.getfixturevalue("sandbox").url)
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Stage(instance)

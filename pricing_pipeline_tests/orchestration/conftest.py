@@ -1,0 +1,16 @@
+"""What Dagster sees of the sample: every test here has it in its database."""
+
+import pytest
+
+from pricing_pipeline_tests.fix_core import sample_template
+from pricing_pipeline_tests.fix_dagster import environment, sandbox, stage
+
+template = sample_template
+
+__all__ = ["environment", "sample_template", "sandbox", "stage", "template"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Dagster itself uses what it calls deprecated, when it sets up a resource that holds another."""
+    for item in items:
+        item.add_marker(pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated"))

@@ -1,0 +1,150 @@
+"""The asset graph: what the registry's rows look like in Dagster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage
+
+TYPES = (DAILY, QUOTE, FX, NAV)
+PROVIDERS = {dg.AssetKey(["provider", "mfapi"]), dg.AssetKey(["provider", "twelvedata"])}
+SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
+
+
+def history(data_type: str) -> dg.AssetKey:
+    return dg.AssetKey(["price_history", data_type])
+
+
+def latest(data_type: str) -> dg.AssetKey:
+    return dg.AssetKey(["latest_price", data_type])
+
+
+def keys(stage: Stage) -> set[dg.AssetKey]:
+    return {spec.key for spec in stage.definitions.resolve_all_asset_specs()}
+
+
+def graph(stage: Stage) -> dg.AssetGraph:
+    return stage.definitions.resolve_asset_graph()
+
+
+def test_g1_every_row_has_a_history_and_a_latest_price(stage: Stage) -> None:
+    assert keys(stage) == (
+        {history(name) for name in TYPES} | {latest(name) for name in TYPES} | PROVIDERS | {SUBSCRIPTIONS}
+    )
+    assert graph(stage).materializable_asset_keys == {history(name) for name in TYPES}
+    assert graph(stage).external_asset_keys == keys(stage) - {history(name) for name in TYPES}
+
+
+def test_g1_b1_a_new_row_is_a_pair_of_assets_and_a_retired_one_is_none(stage: Stage, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+        " VALUES ('crypto_quote', 'crypto', 'quote', 5)"
+    )
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    stage.reload()
+    assert keys(stage) >= {history("crypto_quote"), latest("crypto_quote")}
+    assert keys(stage).isdisjoint({history(NAV), latest(NAV)})
+    assert stage.spec("price_history", "crypto_quote").description.startswith("Prices of type crypto_quote.")
+    selected = stage.repository.get_job("refresh").asset_layer.executable_asset_keys
+    assert selected == {history(name) for name in ("crypto_quote", DAILY, QUOTE, FX)}
+
+
+def test_g1_histories_are_partitioned_by_utc_month_up_to_the_current_one(stage: Stage) -> None:
+    (months,) = {graph(stage).get(history(name)).partitions_def for name in TYPES}
+    assert isinstance(months, dg.MonthlyPartitionsDefinition)
+    for now, newest in (
+        (datetime(2026, 12, 31, 23, 59, tzinfo=UTC), "2026-12-01"),
+        (datetime(2027, 1, 1, 0, 0, tzinfo=UTC), "2027-01-01"),
+        (datetime(2026, 12, 31, 23, 30, tzinfo=UTC) + timedelta(hours=1), "2027-01-01"),
+    ):
+        found = months.get_partition_keys(current_time=now)
+        assert (found[0], found[-1]) == ("2000-01-01", newest)
+    assert all(graph(stage).get(latest(name)).partitions_def is None for name in TYPES)
+
+
+def test_g1_g6_a_range_of_months_is_one_run(stage: Stage) -> None:
+    for name in TYPES:
+        assert graph(stage).get(history(name)).backfill_policy == dg.BackfillPolicy.single_run()
+
+
+def test_g1_g5_lineage_starts_at_subscriptions_and_the_providers_that_serve(stage: Stage, core: Core) -> None:
+    twelvedata, mfapi = dg.AssetKey(["provider", "twelvedata"]), dg.AssetKey(["provider", "mfapi"])
+    served_by = {DAILY: twelvedata, QUOTE: twelvedata, FX: twelvedata, NAV: mfapi}
+    for name, provider in served_by.items():
+        assert graph(stage).get(history(name)).parent_keys == {provider, SUBSCRIPTIONS}
+        assert graph(stage).get(latest(name)).parent_keys == {history(name)}
+    assert not any(graph(stage).get(key).parent_keys for key in PROVIDERS | {SUBSCRIPTIONS})
+
+    core.rows("INSERT INTO pricing.provider_routing VALUES ('equity_daily', 'IBM', 'mfapi')")
+    stage.reload()
+    assert graph(stage).get(history(DAILY)).parent_keys == PROVIDERS | {SUBSCRIPTIONS}
+
+
+def test_g1_assets_say_what_they_are(stage: Stage, core: Core) -> None:
+    described = dict(core.rows("SELECT data_type, description FROM pricing.data_type_registry"))
+    for name in TYPES:
+        for spec, group, kinds in (
+            (stage.spec("price_history", name), "price_history", {"python", "postgres"}),
+            (stage.spec("latest_price", name), "latest_price", {"postgres", "table"}),
+        ):
+            assert (spec.group_name, spec.kinds) == (group, kinds)
+            assert spec.description.startswith(described[name])
+    assert "2000-01-01 can be backfilled" in stage.spec("price_history", DAILY).description
+    assert "none to backfill" in stage.spec("price_history", QUOTE).description
+    assert "15 minutes after it was fetched" in stage.spec("latest_price", FX).description
+    assert stage.spec("provider", "mfapi").metadata["base_url"] == "https://api.mfapi.in"
+
+
+def test_g1_column_schemas_are_those_of_the_database(stage: Stage, core: Core) -> None:
+    for name in TYPES:
+        for kind, unsaid in (("price_history", {"data_type"}), ("latest_price", set[str]())):
+            spec = stage.spec(kind, name)
+            said = {column.name: column.type for column in spec.metadata["dagster/column_schema"].columns}
+            assert said == {
+                column: "timestamptz" if of_type == "timestamp with time zone" else of_type
+                for column, of_type in core.rows(
+                    "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+                    " WHERE attrelid = to_regclass(:table) AND attnum > 0 AND NOT attisdropped",
+                    table=spec.metadata["dagster/table_name"],
+                )
+                if column not in unsaid
+            }
+            assert all(column.description for column in spec.metadata["dagster/column_schema"].columns)
+
+
+def test_g1_every_table_that_an_asset_names_exists(stage: Stage, core: Core) -> None:
+    named = [spec.metadata["dagster/table_name"] for spec in stage.definitions.resolve_all_asset_specs()]
+    assert len(set(named)) == 2 * len(TYPES) + 2
+    for table in named:
+        assert core.one("SELECT to_regclass(:table) IS NOT NULL", table=table), table
+
+
+def test_g1_a_table_of_the_users_own_is_not_given_our_columns(stage: Stage, core: Core) -> None:
+    core.rows(
+        "CREATE TABLE pricing.own (ticker text PRIMARY KEY, seen_at timestamptz, cache_ttl_minutes integer)"
+    )
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name,"
+        " symbol_column, timestamp_column) VALUES ('own_quote', 'quote', 5, 'own', 'ticker', 'seen_at')"
+    )
+    stage.reload()
+    metadata = stage.spec("latest_price", "own_quote").metadata
+    assert metadata["dagster/table_name"] == "pricing.own"
+    assert "dagster/column_schema" not in metadata
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 15, 1440, 10080])
+def test_g2_the_policy_warns_at_the_ttl_and_fails_at_twice(stage: Stage, core: Core, minutes: int) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = :ttl", ttl=minutes)
+    stage.reload()
+    for name in TYPES:
+        policy = stage.spec("latest_price", name).freshness_policy
+        assert policy == dg.FreshnessPolicy.time_window(
+            warn_window=timedelta(minutes=minutes), fail_window=timedelta(minutes=2 * minutes)
+        )
+        assert policy.fail_window.to_timedelta() >= timedelta(minutes=2)
+        assert stage.spec("price_history", name).freshness_policy is None
