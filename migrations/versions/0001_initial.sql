@@ -35,6 +35,9 @@ CREATE TABLE pricing.data_type_registry (
         CONSTRAINT estimate_is_positive CHECK (estimated_data_size_bytes > 0),
     is_active                 boolean NOT NULL DEFAULT true,
     created_at                timestamptz NOT NULL DEFAULT pricing.clock(),
+    -- PostgreSQL cuts longer identifiers without a word, and would find what they are cut to.
+    CONSTRAINT names_are_not_cut CHECK (63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column),
+                                                         octet_length(timestamp_column), octet_length(staleness_function)])),
     CONSTRAINT scheduled_types_have_a_schedule
         CHECK ((refresh_strategy = 'scheduled') = (refresh_schedule IS NOT NULL))
 );
