@@ -26,35 +26,41 @@ BEGIN
         RAISE EXCEPTION 'there is no history of % to fetch before % or after %', wanted_type, kind.history_from, today
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- Two plans at once would both find the same gaps.
+    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.plan_backfill ' || wanted_type, 0));
     INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
     VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
 
     SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
            array_agg(w.first_day) AS starts, array_agg(least(w.first_day + w.days - 1, w.last_day)) AS ends INTO plan
     FROM (
-        SELECT i.symbol, c.max_window_days AS days, upper(gap) - 1 AS last_day,
-               generate_series(lower(gap), upper(gap) - 1, make_interval(days => c.max_window_days))::date AS first_day
+        -- As timestamps without zone: the days of a session's zone do not all begin at midnight.
+        SELECT i.symbol, cap.days, upper(gap) - 1 AS last_day,
+               generate_series(lower(gap)::timestamp, (upper(gap) - 1)::timestamp, make_interval(days => cap.days))::date AS first_day
         FROM pricing.instruments i
         LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, i.symbol)
         LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (wanted_type, i.symbol) AND own.is_active
         LEFT JOIN pricing.provider_routing broad ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
-        JOIN pricing.provider_capabilities c
+        LEFT JOIN pricing.provider_capabilities c
             ON c.provider = coalesce(own.provider, broad.provider) AND c.fetcher = kind.fetcher
+        -- Without a provider it is one task, which enqueue turns into a dead one that says so.
+        CROSS JOIN LATERAL (SELECT coalesce(c.max_window_days, 1000000) AS days) cap
+        CROSS JOIN LATERAL (
+            SELECT range_agg(daterange(q.window_start, q.window_end, '[]')) AS days FROM pricing.api_call_queue_live q
+            WHERE (q.data_type, q.symbol) = (wanted_type, i.symbol) AND q.window_end <> 'infinity') coming
         CROSS JOIN LATERAL unnest(
-            datemultirange(daterange(from_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)) AS gap
+            datemultirange(daterange(from_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)
+            - coalesce(coming.days, '{}'::datemultirange)) AS gap
         WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
           AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END) w;
-    tasks := 0;
     IF plan.symbols IS NOT NULL THEN
         PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
-        SELECT count(*) INTO tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = plan_backfill.backfill_id;
     END IF;
-    UPDATE pricing.backfills b SET tasks = plan_backfill.tasks,
-           finished_at = CASE WHEN plan_backfill.tasks = 0 THEN pricing.clock() END
-    WHERE b.backfill_id = plan_backfill.backfill_id;
+    SELECT p.open + p.failed INTO tasks FROM pricing.backfill_progress(plan_backfill.backfill_id) p;
+    UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap not yet covered, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Zero tasks = everything is there.';
+    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Counts what was queued already, too: zero tasks = everything is there.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
@@ -73,12 +79,23 @@ COMMENT ON FUNCTION pricing.cover(text, text[], date, date) IS 'Remembers that t
 CREATE OR REPLACE FUNCTION pricing.backfill_progress(
     wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer)
 LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    b pricing.backfills;
 BEGIN
-    SELECT b.tasks INTO tasks FROM pricing.backfills b WHERE b.backfill_id = wanted;
-    SELECT count(*) INTO open FROM pricing.api_call_queue_live q WHERE q.backfill_id = wanted;
-    SELECT count(*) INTO failed FROM pricing.api_call_queue_dead q WHERE q.backfill_id = wanted;
+    SELECT * INTO b FROM pricing.backfills x WHERE x.backfill_id = wanted;
+    tasks := b.tasks;
+    -- Its own tasks, and those of earlier backfills that were under way to some of its days.
+    SELECT count(*) INTO open FROM pricing.api_call_queue_live q
+    WHERE q.backfill_id IS NOT NULL AND (q.backfill_id = wanted OR (
+        q.enqueued_at <= b.requested_at AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        AND q.window_start <= b.window_end AND q.window_end >= b.window_start));
+    SELECT count(*) INTO failed FROM pricing.api_call_queue_dead q
+    WHERE q.backfill_id IS NOT NULL AND (q.backfill_id = wanted OR (
+        q.enqueued_at <= b.requested_at AND q.finished_at >= b.requested_at
+        AND q.data_type = b.data_type AND (b.symbols IS NULL OR q.symbol = ANY (b.symbols))
+        AND q.window_start <= b.window_end AND q.window_end >= b.window_start));
     IF open = 0 THEN
-        UPDATE pricing.backfills b SET finished_at = pricing.clock() WHERE b.backfill_id = wanted AND b.finished_at IS NULL;
+        UPDATE pricing.backfills x SET finished_at = pricing.clock() WHERE x.backfill_id = wanted AND x.finished_at IS NULL;
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS 'How many tasks a backfill has, how many are not finished, how many failed.';
+COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS 'How many tasks a backfill waits for, how many are not finished, how many failed.';

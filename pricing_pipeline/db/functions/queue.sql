@@ -49,7 +49,7 @@ BEGIN
         LEFT JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
         LEFT JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
         WHERE c.provider IS NULL)
-    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(symbol ORDER BY symbol) FROM misrouted)
+    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted)
     INTO added, unrouted;
 
     IF unrouted IS NOT NULL THEN
@@ -59,7 +59,9 @@ BEGIN
                jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
                    'no active provider serves ' || wanted_type || ' ' || s || '; add a row to pricing.provider_routing'))
         FROM unnest(unrouted) AS s;
-        PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
+        IF backfill IS NULL THEN
+            PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
+        END IF;
     END IF;
     RETURN added;
 END $$;

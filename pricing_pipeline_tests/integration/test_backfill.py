@@ -1,0 +1,303 @@
+"""Planning backfills: what is asked for, in which pieces, and what is not asked for again.
+
+Fetching them from the sandbox is in test_refresher.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import prices
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain import FailureKind, Window
+from pricing_pipeline.refresh import Backfill, Progress, Refresher
+from pricing_pipeline.registry import reason
+from pricing_pipeline_tests.fix_core import (
+    DAILY,
+    MFAPI,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    in_zone,
+    sample_template,
+)
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+FIVE = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def refresher(core: Core) -> Refresher:
+    """One that only plans: it has no clients."""
+    return Refresher(core.engine, {}, worker="planner")
+
+
+def plan(refresher: Refresher, first: str, last: str, *symbols: str, data_type: str = DAILY) -> Backfill:
+    window = Window(date.fromisoformat(first), date.fromisoformat(last))
+    return refresher.plan_backfill(data_type, window, list(symbols) or None)
+
+
+def spans(core: Core, symbol: str) -> list[tuple[str, str]]:
+    return sorted(
+        (str(task.first_day), str(task.last_day)) for task in core.tasks(symbol) if task.status == "pending"
+    )
+
+
+def cover(core: Core, first: str, last: str, *symbols: str) -> None:
+    with core.engine.begin() as connection:
+        prices.cover(connection, DAILY, symbols, date.fromisoformat(first), date.fromisoformat(last))
+
+
+def work(core: Core, provider: str = TWELVEDATA) -> None:
+    """Answer every call with nothing, as a worker would."""
+    while calls := core.claim(provider, max_calls=10):
+        for call in calls:
+            assert call.window
+            with core.engine.begin() as connection:
+                prices.cover(connection, call.data_type, call.symbols, call.window.start, call.window.end)
+            core.complete(call)
+            core.settle(call, 100)
+
+
+def test_g6_a_plan_queues_every_confirmed_instrument_behind_all_other_work(
+    core: Core, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "TYPO"))
+    planned = plan(refresher, "2000-03-01", "2013-02-28")
+    tasks = [task for task in core.tasks() if task.data_type == DAILY]
+    assert planned.tasks == len(tasks) == 5
+    assert sorted(task.symbol for task in tasks) == FIVE
+    assert {(task.priority, str(task.first_day), str(task.last_day)) for task in tasks} == {
+        (-2, "2000-03-01", "2013-02-28")
+    }
+    (row,) = core.rows("SELECT data_type, symbols, tasks, finished_at FROM pricing.backfills")
+    assert tuple(row) == (DAILY, None, 5, None)
+
+
+def test_g6_a_plan_for_some_symbols_asks_for_these_only(core: Core, refresher: Refresher) -> None:
+    core.heartbeat("ann", (DAILY, "NEW"))
+    core.refresh()
+    assert plan(refresher, "2010-01-01", "2010-12-31", "IBM", "NEW").tasks == 2
+    assert {task.symbol for task in core.tasks() if task.status == "pending"} == {"IBM", "NEW"}
+
+
+def test_g6_a_plan_leaves_out_instruments_that_are_not_fetched(core: Core, refresher: Refresher) -> None:
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = 'AAPL'")
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'FB'")
+    assert plan(refresher, "2010-01-01", "2010-12-31").tasks == 3
+
+
+# Pieces
+
+
+@pytest.mark.parametrize(
+    ("days", "most", "pieces"),
+    [(1, 10, 1), (10, 10, 1), (11, 10, 2), (30, 10, 3), (31, 10, 4), (365, 1, 365)],
+)
+def test_g6_a_long_span_is_asked_for_in_pieces_that_fit_one_call(
+    core: Core, refresher: Refresher, days: int, most: int, pieces: int
+) -> None:
+    """Every day is in exactly one piece."""
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = :most", most=most)
+    first = date(2011, 2, 1)
+    planned = refresher.plan_backfill(DAILY, Window(first, first + (days - 1) * DAY), ["AAPL"])
+    assert planned.tasks == pieces
+    tasks = core.tasks("AAPL")
+    assert all((task.last_day - task.first_day).days < most for task in tasks)
+    asked = [
+        task.first_day + number * DAY
+        for task in tasks
+        for number in range((task.last_day - task.first_day).days + 1)
+    ]
+    assert sorted(asked) == [first + number * DAY for number in range(days)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "America/Sao_Paulo", "Pacific/Apia"])
+def test_g6_pieces_are_the_same_in_every_session_zone(core: Core, database_url: str, zone: str) -> None:
+    """FAULTS 16: in Sao Paulo 2017-10-15 began at 1 h, on Samoa there was no 2011-12-30."""
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 1")
+    engine = make_engine(in_zone(database_url, zone))
+    try:
+        there = Refresher(engine, {}, worker="planner")
+        assert plan(there, "2017-10-13", "2017-10-17", "AAPL").tasks == 5
+        assert plan(there, "2011-12-28", "2012-01-01", "AAPL").tasks == 5
+    finally:
+        engine.dispose()
+
+
+# Coverage
+
+
+def test_g6_only_what_is_not_covered_is_asked_for(core: Core, refresher: Refresher) -> None:
+    cover(core, "2010-03-01", "2010-03-31", "AAPL", "IBM")
+    cover(core, "2010-04-01", "2010-06-30", "AAPL")
+    cover(core, "2010-06-15", "2010-07-31", "AAPL")
+    cover(core, "2010-10-01", "2010-10-01", "AAPL")
+    assert plan(refresher, "2010-01-01", "2010-12-31", "AAPL", "IBM", "FB").tasks == 6
+    assert spans(core, "AAPL") == [
+        ("2010-01-01", "2010-02-28"),
+        ("2010-08-01", "2010-09-30"),
+        ("2010-10-02", "2010-12-31"),
+    ]
+    assert spans(core, "IBM") == [("2010-01-01", "2010-02-28"), ("2010-04-01", "2010-12-31")]
+    assert spans(core, "FB") == [("2010-01-01", "2010-12-31")]
+
+
+def test_g6_adjacent_coverage_becomes_one_span(core: Core) -> None:
+    for first, last in (
+        ("2010-01-01", "2010-01-31"),
+        ("2010-03-01", "2010-03-31"),
+        ("2010-02-01", "2010-02-28"),
+    ):
+        cover(core, first, last, "AAPL")
+    assert core.one("SELECT covered::text FROM pricing.history_coverage") == "{[2010-01-01,2010-04-01)}"
+
+
+def test_g6_a_second_backfill_has_nothing_to_do(core: Core, refresher: Refresher) -> None:
+    first = plan(refresher, "2000-03-01", "2013-02-28")
+    work(core)
+    assert refresher.progress(first) == Progress(5, 0, 0)
+    again = plan(refresher, "2000-03-01", "2013-02-28")
+    assert again.tasks == 0
+    assert refresher.progress(again).is_finished
+    assert core.claim() == []
+    assert core.one("SELECT count(*) FROM pricing.backfills WHERE finished_at IS NULL") == 0
+
+
+def test_g6_today_is_asked_for_and_never_covered(core: Core, clock: Clock, refresher: Refresher) -> None:
+    """Its bar is not final; what lies ahead is not asked for."""
+    clock.set(datetime(2026, 3, 10, 0, 0, 5, tzinfo=UTC))
+    for _ in range(2):
+        plan(refresher, "2026-03-01", "2026-12-31", "AAPL")
+        work(core)
+        assert core.one("SELECT covered::text FROM pricing.history_coverage") == "{[2026-03-01,2026-03-10)}"
+    asked = [(str(task.first_day), str(task.last_day)) for task in core.tasks("AAPL")]
+    assert asked == [("2026-03-01", "2026-03-10"), ("2026-03-10", "2026-03-10")]
+    clock.set(datetime(2026, 3, 11, 23, 59, tzinfo=UTC))
+    plan(refresher, "2026-03-01", "2026-03-10", "AAPL")
+    work(core)
+    assert plan(refresher, "2026-03-01", "2026-03-10", "AAPL").tasks == 0
+
+
+def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(
+    core: Core, refresher: Refresher
+) -> None:
+    """Two people ask at once, for days that overlap."""
+    first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    second = plan(refresher, "2010-04-01", "2010-09-30", "AAPL")
+    third = plan(refresher, "2010-02-01", "2010-03-31", "AAPL")
+    assert spans(core, "AAPL") == [("2010-01-01", "2010-06-30"), ("2010-07-01", "2010-09-30")]
+    assert (first.tasks, second.tasks, third.tasks) == (2, 2, 1)
+    (call,) = core.claim(max_calls=1)
+    assert (call.symbols, call.window) == (["AAPL"], Window(date(2010, 1, 1), date(2010, 6, 30)))
+    core.complete(call)
+    assert [refresher.progress(one).open for one in (first, second, third)] == [1, 1, 0]
+    work(core)
+    assert [refresher.progress(one).open for one in (first, second, third)] == [0, 0, 0]
+
+
+def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
+    core: Core, refresher: Refresher
+) -> None:
+    first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL")
+    work(core)
+    core.rows("DELETE FROM pricing.history_coverage")
+    plan(refresher, "2010-01-01", "2010-06-30", "AAPL")
+    assert refresher.progress(first).is_finished
+
+
+def test_g6_failed_tasks_are_counted_and_may_be_asked_for_again(core: Core, refresher: Refresher) -> None:
+    first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    shared = plan(refresher, "2010-01-01", "2010-06-30", "IBM")
+    core.fail(core.claim_one(), FailureKind.PLAN_RESTRICTED, "not in your plan")
+    assert refresher.progress(first) == Progress(2, 0, 2)
+    assert refresher.progress(shared) == Progress(1, 0, 1)
+    again = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    assert refresher.progress(again) == Progress(2, 2, 0)
+
+
+def test_a5_a_backfill_without_a_provider_fails_and_says_so(core: Core, refresher: Refresher) -> None:
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
+    cover(core, "2010-03-01", "2010-03-31", "AAPL")
+    planned = plan(refresher, "2010-01-01", "2010-12-31", "AAPL", "IBM")
+    assert refresher.progress(planned) == Progress(2, 0, 2)
+    core.rows("DELETE FROM pricing.provider_routing")
+    planned = plan(refresher, "2010-01-01", "2010-12-31", "AAPL")
+    assert refresher.progress(planned) == Progress(1, 0, 1)
+    dead = core.tasks("AAPL")[-1]
+    assert (dead.status, dead.failure_kind) == ("failed", "misconfigured")
+    pair = core.demand_of(DAILY, "AAPL")
+    assert pair is not None
+    assert pair.held_until is None, "the pair's latest price is another matter"
+
+
+# Ranges
+
+
+def refusal(refresher: Refresher, *asked: Any, **more: Any) -> str:
+    with pytest.raises(DBAPIError) as refused:
+        plan(refresher, *asked, **more)
+    return reason(refused.value)
+
+
+def test_g6_ranges_that_make_no_sense_are_refused_in_a_sentence(
+    core: Core, clock: Clock, refresher: Refresher
+) -> None:
+    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    assert "the range 2010-02-01 to 2010-01-31 is upside down. Give the earlier day first." in refusal(
+        refresher, "2010-02-01", "2010-01-31"
+    )
+    before = "no history of equity_daily to fetch before 2000-01-01 or after 2026-03-10"
+    assert before in refusal(refresher, "1980-01-01", "1999-12-31")
+    assert before in refusal(refresher, "2026-03-11", "2027-01-01")
+    assert "unknown data type equity_dayly" in refusal(
+        refresher, "2010-01-01", "2010-01-31", data_type="equity_dayly"
+    )
+    assert "equity_quote keeps no history" in refusal(refresher, "2010-01-01", "2010-01-31", data_type=QUOTE)
+    assert core.rows("SELECT FROM pricing.backfills") == []
+    assert core.tasks() == []
+
+
+def test_g6_a_range_is_cut_to_where_history_can_be(core: Core, clock: Clock, refresher: Refresher) -> None:
+    clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 100000")
+    plan(refresher, "1800-01-01", "2300-12-31", "AAPL")
+    assert spans(core, "AAPL") == [("2000-01-01", "2026-03-10")]
+
+
+def test_g6_each_type_plans_with_its_own_provider_and_start(core: Core, refresher: Refresher) -> None:
+    planned = plan(refresher, "2000-01-01", "2010-12-31", data_type=NAV)
+    assert planned.tasks == 4
+    assert {(task.provider, str(task.first_day)) for task in core.tasks()} == {(MFAPI, "2006-04-01")}
+
+
+# The window multirange
+
+
+def covered_days(core: Core, symbols: Sequence[str]) -> int:
+    days: int = core.one(
+        "SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM pricing.history_coverage, unnest(covered) AS r"
+        " WHERE symbol = ANY (:symbols)",
+        symbols=list(symbols),
+    )
+    return days
+
+
+def test_g6_an_empty_answer_covers_its_days_too(core: Core, refresher: Refresher) -> None:
+    """The provider has said that there is nothing; asking again would cost the same answer."""
+    plan(refresher, "2010-01-01", "2010-01-31")
+    work(core)
+    assert covered_days(core, FIVE) == 5 * 31
+    assert plan(refresher, "2010-01-01", "2010-01-31").tasks == 0
