@@ -1,0 +1,226 @@
+"""The sensor that turns what people watch into runs, and only as many as are needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.scheduler.instigation import InstigatorState, TickStatus
+from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster._utils.log import get_dagster_logger
+
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fix_database import Clock
+
+SENSOR = "refresh_watched"
+QUEUED = {
+    "run_coordinator": {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"},
+    "telemetry": {"enabled": False},
+}
+
+
+def requested(tick: SensorExecutionData) -> dg.RunRequest:
+    assert tick.run_requests, tick.skip_message
+    (request,) = tick.run_requests
+    return request
+
+
+def selected(request: dg.RunRequest) -> list[str]:
+    assert request.asset_selection is not None
+    assert {key.path[0] for key in request.asset_selection} == {"price_history"}
+    return [key.path[1] for key in request.asset_selection]
+
+
+def begin_drain(core: Core, seconds: int = 120) -> str:
+    return str(core.one("SELECT pricing.begin_drain('another', NULL, :seconds)", seconds=seconds))
+
+
+def test_g3_nothing_runs_while_nobody_watches(stage: Stage, core: Core) -> None:
+    tick = stage.tick(SENSOR)
+    assert not tick.run_requests
+    assert tick.skip_message == "nobody watches anything and nothing is queued"
+    assert core.tasks() == []
+
+
+def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"))
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    request = requested(stage.tick(SENSOR))
+    assert selected(request) == [QUOTE, FX]
+    assert request.partition_key == datetime.now(UTC).strftime("%Y-%m-01")
+    assert request.tags["pricing/drain"] == "true"
+    assert request.tags["pricing/data_types"] == f"{QUOTE},{FX}"
+    # The queue has what is due, most viewers first.
+    assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 2, "EUR/USD": 1}
+
+
+def test_g3_a_drain_that_hangs_is_ended_by_run_monitoring(
+    stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICING_MAX_DRAIN_SECONDS", "300")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert requested(stage.tick(SENSOR)).tags["dagster/max_runtime"] == "480"
+    stage.reload()
+    assert stage.repository.get_job("refresh").tags["dagster/max_runtime"] == "480"
+
+
+def test_g3_work_left_in_the_queue_is_reason_enough(stage: Stage, core: Core) -> None:
+    core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 1), date(2010, 1, 31)))
+    core.enqueue(NAV, "118632", priority=-1)
+    assert selected(requested(stage.tick(SENSOR))) == [DAILY, NAV]
+
+
+def test_g3_a_requested_drain_is_given_time_to_start(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    first = stage.tick(SENSOR)
+    requested(first)
+    clock.advance(28)
+    patient = stage.tick(SENSOR, first.cursor)
+    assert (patient.run_requests, patient.skip_message) == ([], "a drain was requested and is starting")
+    assert len(core.tasks()) == 1
+    # It never came: its launch was lost.
+    clock.advance(3)
+    assert requested(stage.tick(SENSOR, first.cursor)).run_key != requested(first).run_key
+
+
+def test_g3_b17_a_drain_at_work_needs_no_other(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    begin_drain(core)
+    skip = stage.tick(SENSOR).skip_message
+    assert skip in {"a drain is at work for another 120 s", "a drain is at work for another 119 s"}
+
+
+def test_g3_b17_an_ending_drain_hands_over_to_one_successor(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    drain = begin_drain(core)
+    clock.advance(104)
+    core.rows("SELECT pricing.extend_drain(CAST(:drain AS uuid))", drain=drain)
+    assert "at work" in str(stage.tick(SENSOR).skip_message)
+    clock.advance(2)
+    handed_over = stage.tick(SENSOR)
+    assert drain in str(requested(handed_over).run_key)
+    clock.advance(5)
+    again = stage.tick(SENSOR, handed_over.cursor)
+    assert (again.run_requests, again.skip_message) == ([], "the successor of the ending drain is starting")
+    # The successor begins beside the ending drain, and counts from then on.
+    begin_drain(core)
+    assert "at work for another 1" in str(stage.tick(SENSOR, again.cursor or handed_over.cursor).skip_message)
+
+
+def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    first = stage.tick(SENSOR)
+    begin_drain(core)
+    clock.advance(14)
+    assert "at work" in str(stage.tick(SENSOR, first.cursor).skip_message)
+    clock.advance(2)
+    assert selected(requested(stage.tick(SENSOR, first.cursor))) == [QUOTE]
+
+
+def test_g3_a_drain_that_came_and_went_makes_nobody_wait(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    first = stage.tick(SENSOR)
+    drain = begin_drain(core)
+    core.rows("SELECT pricing.end_drain(CAST(:drain AS uuid))", drain=drain)
+    # A drain that fails as it begins must not be launched with every tick, either.
+    clock.advance(5)
+    assert stage.tick(SENSOR, first.cursor).skip_message == "a drain has just ended"
+    clock.advance(6)
+    requested(stage.tick(SENSOR, first.cursor))
+
+
+def test_g3_the_tick_recovers_what_a_lost_worker_held(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.claim_one()
+    clock.advance(61)
+    requested(stage.tick(SENSOR))
+    assert core.statuses() == {"AAPL": "pending"}
+
+
+def test_g3_a_type_that_is_not_loaded_yet_waits_for_the_reload(stage: Stage, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('new_quote', 'quote', 5)"
+    )
+    core.heartbeat("ann", ("new_quote", "AAPL"))
+    assert "just being added" in str(stage.tick(SENSOR).skip_message)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert selected(requested(stage.tick(SENSOR))) == [QUOTE]
+
+
+def test_g3_a_cursor_of_another_version_does_not_stop_the_sensor(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    requested(stage.tick(SENSOR, '{"after_drain": null, "at": 5.0, "count": 3}'))
+
+
+def test_g3_two_sensors_at_once_queue_nothing_twice(stage: Stage, core: Core) -> None:
+    pairs = [(QUOTE, f"S{number:03}") for number in range(300)]
+    core.heartbeat("ann", *pairs)
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: stage.tick(SENSOR, '{"at": 7.0}'), range(2))
+    assert sorted(task.symbol for task in core.tasks()) == [symbol for _, symbol in pairs]
+    # On the same state they ask for the same run, of which Dagster launches one.
+    assert requested(one).run_key == requested(other).run_key
+
+
+@contextmanager
+def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
+    origin = InProcessCodeLocationOrigin(
+        LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
+        location_name="pricing_pipeline",
+    )
+    with create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context:
+        yield context
+
+
+def state_of(instance: dg.DagsterInstance) -> InstigatorState:
+    (state,) = [state for state in instance.all_instigator_state() if state.name == SENSOR]
+    return state
+
+
+def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
+    environment: None, core: Core, clock: Clock, open_folder: Path
+) -> None:
+    """The second reads its state before the first has written it, and finds the first's run by its key."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    logger = get_dagster_logger("daemon")
+    with (
+        dg.DagsterInstance.local_temp(str(open_folder), overrides=QUEUED) as instance,
+        a_daemon(instance) as one,
+        a_daemon(instance) as other,
+    ):
+        list(execute_sensor_iteration(one, logger, None, None))
+        (first,) = instance.get_runs()
+        assert (first.status, first.tags["pricing/drain"]) == (dg.DagsterRunStatus.QUEUED, "true")
+
+        clock.advance(31)
+        with freeze_time(time.time() + 31):
+            before = state_of(instance)
+            list(execute_sensor_iteration(one, logger, None, None))
+            assert len(instance.get_runs()) == 2
+            instance.update_instigator_state(before)
+            list(execute_sensor_iteration(other, logger, None, None))
+        assert len(instance.get_runs()) == 2
+        (skipped,) = instance.get_ticks(
+            before.instigator_origin_id, before.selector_id, statuses=[TickStatus.SKIPPED]
+        )
+        assert skipped.run_keys == [instance.get_runs()[0].tags["dagster/run_key"]]
