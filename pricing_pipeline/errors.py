@@ -9,7 +9,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType / UnknownSymbol / InvalidRange   a request that makes no sense
-    ├── ClaimLost                the task belongs to another claim now
+    ├── LockHeld                 what must not overlap itself is at work already
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
         ├── KeyRefused           the provider does not accept the key
@@ -54,8 +54,8 @@ class InvalidRange(PricingError):
     """A date range is upside down or lies where no data can be."""
 
 
-class ClaimLost(PricingError):
-    """The task was recovered or cancelled meanwhile; its result must not be stored."""
+class LockHeld(PricingError):
+    """Someone holds the advisory lock: the work it guards is going on already."""
 
 
 class ProviderError(PricingError):

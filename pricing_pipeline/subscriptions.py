@@ -1,0 +1,167 @@
+"""The client's side of watching: says for a user what is looked at, for as long as it is.
+
+Views come and go; the manager counts them, so that two views of one price do not end each other's
+subscription. Heartbeats go out in the background and survive a restart of the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import demand, registry
+from pricing_pipeline.errors import DatabaseError
+
+Pair = tuple[str, str]
+"""A data type and a symbol."""
+
+HEARTBEAT_SECONDS = 60.0
+RETRY_SECONDS = 5.0
+
+_LOG = logging.getLogger(__name__)
+
+
+class SubscriptionManager:
+    """Keeps one user's subscriptions alive. Thread-safe; use it as a context manager, or close it.
+
+    The first view of a pair subscribes at once, the last one to leave unsubscribes; in between a heartbeat
+    a minute covers all pairs in one call. While the database is away nothing is lost: what is watched
+    is said again every few seconds until it is heard.
+    """
+
+    def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
+        self._engine = engine
+        self._user_id = user_id
+        self._every = every
+        self._views: Counter[Pair] = Counter()
+        self._new: set[Pair] = set()
+        self._left: set[Pair] = set()
+        self._refused: dict[Pair, str] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name=f"heartbeats of {user_id}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def watched(self) -> frozenset[Pair]:
+        """The pairs that at least one view looks at."""
+        with self._changed:
+            return frozenset(self._views)
+
+    @property
+    def refused(self) -> dict[Pair, str]:
+        """Pairs that the database refused, with its reason."""
+        with self._changed:
+            return dict(self._refused)
+
+    def enter(self, pairs: Iterable[Pair]) -> None:
+        """A view of these pairs opens."""
+        with self._changed:
+            for pair in pairs:
+                if self._views[pair] == 0:
+                    self._new.add(pair)
+                    self._left.discard(pair)
+                self._views[pair] += 1
+            self._changed.notify()
+
+    def leave(self, pairs: Iterable[Pair]) -> None:
+        """A view of these pairs closes. Leaving what was not entered changes nothing."""
+        with self._changed:
+            for pair in pairs:
+                if self._views[pair] > 1:
+                    self._views[pair] -= 1
+                elif self._views.pop(pair, 0):
+                    self._new.discard(pair)
+                    self._left.add(pair)
+            self._changed.notify()
+
+    @contextmanager
+    def watching(self, *pairs: Pair) -> Iterator[None]:
+        """A view of these pairs that is open for the block."""
+        self.enter(pairs)
+        try:
+            yield
+        finally:
+            self.leave(pairs)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Leave everything and end; what cannot be said within `timeout` seconds ends by itself after 5 minutes."""
+        with self._changed:
+            self._left |= set(self._views)
+            self._views.clear()
+            self._new.clear()
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        next_beat = time.monotonic() + self._every
+        while True:
+            with self._changed:
+                while not (self._new or self._left or self._closing) and time.monotonic() < next_beat:
+                    self._changed.wait(next_beat - time.monotonic())
+                is_due = time.monotonic() >= next_beat
+                entered = sorted(self._views if is_due else self._new)
+                left = sorted(self._left)
+                closing = self._closing
+            if self._say(entered, left):
+                with self._changed:
+                    self._new -= set(entered)
+                    self._left -= set(left)
+                if is_due:
+                    next_beat = time.monotonic() + self._every
+            elif not closing:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
+            if closing:
+                return
+
+    def _say(self, entered: list[Pair], left: list[Pair]) -> bool:
+        """Tell the database; False when it could not be told and must be told again."""
+        try:
+            if left:
+                with self._engine.begin() as connection:
+                    demand.unsubscribe(connection, self._user_id, left)
+            if entered:
+                with self._engine.begin() as connection:
+                    demand.heartbeat(connection, self._user_id, entered)
+        except (DatabaseError, DBAPIError) as error:
+            if not _is_refusal(error):
+                _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, error)
+                return False
+            if len(entered) > 1:
+                # Not a generator: each pair is to be told, also when one before it could not be.
+                return all([self._say([pair], []) for pair in entered])  # noqa: C419
+            self._drop(entered[0], error)
+        return True
+
+    def _drop(self, pair: Pair, error: Exception) -> None:
+        reason = registry.reason(error) if isinstance(error, DBAPIError) else str(error)
+        _LOG.error("%s cannot watch %s of %s: %s", self._user_id, pair[1], pair[0], reason)
+        with self._changed:
+            self._refused[pair] = reason
+            self._views.pop(pair, None)
+            self._new.discard(pair)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """The database understood, and said no: invalid data or a broken constraint."""
+    sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    return sqlstate[:2] in ("22", "23")

@@ -1,0 +1,70 @@
+"""C2: a named lock that nobody waits for and nobody keeps by mistake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import Engine
+
+from pricing_pipeline.db.advisory_lock import advisory_lock
+from pricing_pipeline.errors import LockHeld
+
+HOLDER = """
+import sys, time
+from pricing_pipeline.db.advisory_lock import advisory_lock
+from pricing_pipeline.db.engine import make_engine
+with advisory_lock(make_engine(sys.argv[1]), "sync"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def is_free(engine: Engine, name: str) -> bool:
+    try:
+        with advisory_lock(engine, name):
+            return True
+    except LockHeld:
+        return False
+
+
+def test_c2_the_same_session_cannot_take_it_twice_and_others_neither(engine: Engine) -> None:
+    with advisory_lock(engine, "sync"):
+        with pytest.raises(LockHeld, match="sync is at work already"), advisory_lock(engine, "sync"):
+            pass
+        assert is_free(engine, "another")
+    assert is_free(engine, "sync")
+
+
+def test_c2_an_error_releases_it(engine: Engine) -> None:
+    with pytest.raises(ZeroDivisionError), advisory_lock(engine, "sync"):
+        raise ZeroDivisionError
+    assert is_free(engine, "sync")
+
+
+def test_c2_a_killed_process_releases_it(engine: Engine, database_url: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, database_url], stdout=subprocess.PIPE, env={**os.environ}
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert not is_free(engine, "sync")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    deadline = time.monotonic() + 10
+    while not is_free(engine, "sync"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_c2_holding_it_holds_back_no_vacuum(engine: Engine) -> None:
+    with advisory_lock(engine, "sync"), engine.connect() as connection:
+        oldest = connection.exec_driver_sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction'"
+            " AND datname = current_database()"
+        ).scalar_one()
+        assert oldest == 0
