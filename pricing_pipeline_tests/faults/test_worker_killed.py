@@ -1,0 +1,169 @@
+"""Workers that die or sleep in the middle of their work: nothing is lost, nothing is stored twice (FAULTS 1, 2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import HALTS, drain_until, refreshing
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+from pricing_pipeline_tests.workers import Worker
+
+template = sample_template
+
+SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
+LEASE = 61
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+def kill(worker: Worker) -> None:
+    os.kill(worker.process.pid, signal.SIGKILL)
+    worker.process.wait(10)
+
+
+def all_completed(core: Core) -> Callable[[], bool]:
+    return lambda: set(core.statuses().values()) == {"completed"}
+
+
+def finish(core: Core, sandbox: RunningSandbox) -> None:
+    """Let an heir do what is left."""
+    with refreshing(core.engine, sandbox.url, worker="heir") as heir:
+        drain_until(heir, all_completed(core))
+
+
+@pytest.mark.parametrize("point", HALTS)
+def test_b11_a_worker_killed_at_any_point_costs_nothing(
+    core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox, point: str
+) -> None:
+    """FAULTS 1: each price is stored once, by the worker that lived to commit it."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
+    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=9, halt=point).start() as worker:
+        worker.says("halted")
+        kill(worker)
+    is_stored = point == "committed"
+    assert len(core.rows("SELECT FROM pricing.price_history")) == (5 if is_stored else 0)
+    audit(core, acknowledged=5)
+
+    clock.advance(LEASE)
+    finish(core, sandbox)
+    clock.advance(1)
+    core.rows("SELECT pricing.expire_calls()")
+    audit(core)
+    first_five = core.tasks()[:5]
+    assert {(task.status, task.attempt) for task in first_five} == {("completed", 1 if is_stored else 2)}
+    outcomes = Counter(row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log"))
+    if not is_stored:
+        # The lost call counts at its estimate: nobody knows whether it was made.
+        assert outcomes == {"ok": 1, "unknown": 1}
+        assert len(core.rows("SELECT FROM pricing.price_history")) == 5
+        assert len(sandbox.calls()) == (1 if point == "claimed" else 2)
+
+
+def test_b11_a_worker_killed_in_mid_call_costs_nothing(
+    core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox
+) -> None:
+    """The provider hangs, so the worker dies between question and answer."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
+    sandbox.behave("hang", count=1)
+    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=9).start() as worker:
+        wait_until(lambda: len(sandbox.calls()) == 1, seconds=20)
+        kill(worker)
+    assert set(core.statuses().values()) == {"processing"}
+    audit(core, acknowledged=5)
+    clock.advance(LEASE)
+    finish(core, sandbox)
+    audit(core)
+    assert {task.attempt for task in core.tasks()} == {2}
+    assert len(core.rows("SELECT FROM pricing.price_history")) == 5
+    assert [call["status"] for call in sandbox.calls()] == [None, 200]
+
+
+def test_b11_workers_killed_again_and_again_lose_nothing(
+    core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox
+) -> None:
+    symbols = [f"S{number:04d}" for number in range(600)]
+    core.lift_limits(batch_size=10)
+    core.enqueue(QUOTE, *symbols)
+    for turn in range(3):
+        enough = 100 * (turn + 1)
+        with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=9).start() as worker:
+            wait_until(lambda: list(core.statuses().values()).count("completed") >= enough, seconds=30)  # noqa: B023
+            kill(worker)
+        audit(core, acknowledged=600)
+        clock.advance(LEASE)
+    finish(core, sandbox)
+    audit(core, acknowledged=600)
+    assert Counter(core.statuses().values()) == {"completed": 600}
+    stored = Counter(row.symbol for row in core.rows("SELECT symbol FROM pricing.price_history"))
+    assert set(stored) == set(symbols)
+    assert set(stored.values()) == {1}, "no price is doubled"
+
+
+def test_b11_a_worker_that_slept_through_its_lease_is_refused(
+    core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox
+) -> None:
+    """FAULTS 2: SIGSTOP in mid-call, recovery, an heir that finishes, SIGCONT: the late answer changes nothing."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS), (NAV, "118632"))
+    sandbox.behave("delay", seconds=0.5, count=2)
+    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=2).start() as worker:
+        wait_until(lambda: len(sandbox.calls()) == 2, seconds=20)
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        clock.advance(LEASE)
+        core.rows(
+            "UPDATE pricing.data_type_registry SET default_ttl_minutes = 600"
+        )  # nothing becomes due meanwhile
+        finish(core, sandbox)
+        core.refresh(MFAPI)
+        before = {
+            table: core.rows(f"SELECT t::text FROM pricing.{table} t ORDER BY 1")
+            for table in (
+                "latest_prices",
+                "price_history",
+                "price_revisions",
+                "api_call_queue",
+                "provider_state",
+            )
+        }
+        usage = core.rows("SELECT sum(bytes) FROM pricing.api_data_usage")
+        wait_until(lambda: all(call["status"] for call in sandbox.calls()))
+        os.kill(worker.process.pid, signal.SIGCONT)
+        made = worker.result(20)
+    assert (made["calls"], made["added"], made["symbols"]) == (2, 0, [])
+    for table, rows in before.items():
+        assert core.rows(f"SELECT t::text FROM pricing.{table} t ORDER BY 1") == rows
+    assert {row.worker for row in core.rows("SELECT worker FROM pricing.api_call_queue_completed")} == {
+        "heir"
+    }
+    assert core.rows("SELECT sum(bytes) FROM pricing.api_data_usage") == usage, (
+        "their estimate was booked before"
+    )
+    audit(core)
+
+
+def test_b11_a_worker_is_patient_with_its_own_slow_calls(
+    core: Core, database_url: str, sandbox: RunningSandbox
+) -> None:
+    """A call has its deadline well within the lease, so a living worker never loses its claim."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    sandbox.behave("hang", count=1)
+    with refreshing(core.engine, sandbox.url, deadline=0.4) as refresher:
+        began = time.monotonic()
+        refresher.drain(1)
+        assert time.monotonic() - began < 5
+    task = core.task("AAPL")
+    assert (task.status, task.errors[0]["kind"]) == ("scheduled", "provider_down")
+    assert task.run_after - core.clock() < timedelta(seconds=6)

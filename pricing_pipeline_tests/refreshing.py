@@ -1,0 +1,114 @@
+"""A real `Refresher` with real clients on a sandbox, in this process or, halting at a named point, in another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from pydantic import SecretStr
+from sqlalchemy import Engine, event
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.refresh import Refresher, Tally
+
+HALTS = ("claimed", "answered", "stored", "committed")
+"""Points of a call: before it is made, with its answer in hand, before and after the transaction ends."""
+
+
+class Reports(list[Tally]):
+    """What was reported, in the order it came."""
+
+    def __call__(self, tallies: Sequence[Tally]) -> None:
+        self.extend(tallies)
+
+    def total(self, name: str) -> int:
+        return sum(getattr(tally, name) for tally in self)
+
+
+@contextmanager
+def refreshing(
+    engine: Engine,
+    sandbox_url: str,
+    *,
+    worker: str = "worker",
+    run_id: str | None = None,
+    key: SecretStr = SANDBOX_KEY,
+    reports: Reports | None = None,
+    client: Callable[..., ProviderClient] = ProviderClient,
+    deadline: float = 10.0,
+) -> Iterator[Refresher]:
+    """A refresher on clients of both providers, closed with them."""
+    with (
+        client(PROVIDERS["twelvedata"], f"{sandbox_url}/twelvedata", key, deadline=deadline) as twelvedata,
+        client(PROVIDERS["mfapi"], f"{sandbox_url}/mfapi", deadline=deadline) as mfapi,
+        Refresher(
+            engine,
+            {"twelvedata": twelvedata, "mfapi": mfapi},
+            worker=worker,
+            run_id=run_id,
+            on_report=reports if reports is not None else Reports(),
+            report_every=0.5,
+        ) as refresher,
+    ):
+        yield refresher
+
+
+def drain_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float = 20) -> None:
+    """Drain by the second until something has come about; fails when it does not."""
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        assert refresher.drain(1), "another drain is at work"
+
+
+def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str) -> dict[str, Any]:
+    """Drain for a while as a process of its own; returns what it reported."""
+    engine = make_engine(url)
+    point = _Point(engine, halt)
+    reports = Reports()
+    try:
+        client = cast(Callable[..., ProviderClient], point.client)
+        with refreshing(engine, sandbox_url, worker=name, reports=reports, client=client) as refresher:
+            refresher.drain(int(seconds))
+    finally:
+        engine.dispose()
+    return {
+        "calls": reports.total("calls"),
+        "added": reports.total("added"),
+        "symbols": sorted(symbol for tally in reports for symbol in tally.symbols),
+    }
+
+
+class _Point:
+    """Says "halted" when a call has come to the named point, and waits there to be killed or let go on."""
+
+    def __init__(self, engine: Engine, halt: str) -> None:
+        self._halt = halt
+        self._call = threading.local()
+        event.listen(engine, "commit", lambda connection: self._pass("stored"))
+        event.listen(engine, "checkin", lambda dbapi, record: self._pass("committed"))
+
+    def client(self, *arguments: Any, **more: Any) -> ProviderClient:
+        point = self
+
+        class Halting(ProviderClient):
+            def fetch(self, *arguments: Any, **more: Any) -> Fetched:
+                point._call.is_mine = True
+                point._pass("claimed")
+                fetched = super().fetch(*arguments, **more)
+                point._pass("answered")
+                return fetched
+
+        return Halting(*arguments, **more)
+
+    def _pass(self, name: str) -> None:
+        # Only the thread that makes a call halts: the one that claims goes on, as it would beside a slow call.
+        if name == self._halt and getattr(self._call, "is_mine", False):
+            print("halted", flush=True)
+            time.sleep(60)
