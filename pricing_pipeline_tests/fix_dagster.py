@@ -5,13 +5,19 @@ Nothing is replaced: the environment says where database and sandbox are, as it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
 from pricing_pipeline.definitions import definitions
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -79,12 +85,46 @@ class Stage:
             raise_on_error=raise_on_error,
         )
 
-    def events(self, kind: dg.DagsterEventType, *path: str) -> Sequence[dg.EventLogEntry]:
-        """The asset's events of one kind, oldest first."""
-        records = self.instance.get_event_records(
-            dg.EventRecordsFilter(kind, asset_key=dg.AssetKey(path)), ascending=True
-        )
-        return [record.event_log_entry for record in records]
+    def materializations(self, *path: str) -> list[dg.AssetMaterialization]:
+        """The asset's materializations, oldest first."""
+        found = self.instance.fetch_materializations(dg.AssetKey(path), limit=10_000, ascending=True)
+        return [record.asset_materialization for record in found.records if record.asset_materialization]
+
+    def observations(self, *path: str) -> list[dg.AssetObservation]:
+        """The asset's observations, oldest first."""
+        found = self.instance.fetch_observations(dg.AssetKey(path), limit=10_000, ascending=True)
+        entries = [record.event_log_entry for record in found.records]
+        return [entry.asset_observation for entry in entries if entry.asset_observation]
+
+
+def said(event: dg.AssetMaterialization | dg.AssetObservation) -> dict[str, Any]:
+    """The metadata of an event as plain values."""
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def an_instance(folder: Path) -> dg.DagsterInstance:
+    """An instance that other threads and processes can share, which queues runs and starts none."""
+    return dg.DagsterInstance.local_temp(
+        str(folder),
+        overrides={
+            "run_coordinator": {
+                "module": "dagster.core.run_coordinator",
+                "class": "QueuedRunCoordinator",
+            },
+            "telemetry": {"enabled": False},
+        },
+    )
+
+
+@contextmanager
+def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
+    """What Dagster's daemons work with, our definitions loaded in this process."""
+    origin = InProcessCodeLocationOrigin(
+        LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
+        location_name="pricing_pipeline",
+    )
+    with create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context:
+        yield context
 
 
 @pytest.fixture

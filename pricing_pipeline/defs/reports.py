@@ -144,7 +144,7 @@ def serving(row: demand.Freshness | None) -> Metadata:
 def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
     """A small table of latest prices; Dagster shows Markdown inline only below 1,000 characters.
 
-    Long symbols leave room for fewer rows.
+    Long names leave room for fewer rows.
     """
     cells = [
         [

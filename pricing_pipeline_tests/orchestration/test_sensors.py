@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
-from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.scheduler.instigation import InstigatorState, TickStatus
-from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from dagster._core.test_utils import freeze_time
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance
 from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "refresh_watched"
-QUEUED = {
-    "run_coordinator": {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"},
-    "telemetry": {"enabled": False},
-}
 
 
 def requested(tick: SensorExecutionData) -> dg.RunRequest:
@@ -182,16 +172,6 @@ def test_g3_two_sensors_at_once_queue_nothing_twice(stage: Stage, core: Core) ->
     assert requested(one).run_key == requested(other).run_key
 
 
-@contextmanager
-def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
-    origin = InProcessCodeLocationOrigin(
-        LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
-        location_name="pricing_pipeline",
-    )
-    with create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context:
-        yield context
-
-
 def state_of(instance: dg.DagsterInstance) -> InstigatorState:
     (state,) = [state for state in instance.all_instigator_state() if state.name == SENSOR]
     return state
@@ -204,7 +184,7 @@ def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
     core.heartbeat("ann", (QUOTE, "AAPL"))
     logger = get_dagster_logger("daemon")
     with (
-        dg.DagsterInstance.local_temp(str(open_folder), overrides=QUEUED) as instance,
+        an_instance(open_folder) as instance,
         a_daemon(instance) as one,
         a_daemon(instance) as other,
     ):
