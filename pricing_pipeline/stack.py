@@ -16,12 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+from pydantic import SecretStr
 from sqlalchemy import make_url
 
 from pricing_pipeline import sample
 from pricing_pipeline.children import Child
 from pricing_pipeline.db.databases import ensure_database
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import checked_url
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.ports import LOOPBACK, require_free_port
@@ -43,6 +45,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     is left running then.
     """
     _require_keys(settings)
+    _require_addresses(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
         web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
@@ -96,6 +99,13 @@ def _require_keys(settings: Settings) -> None:
             "PRICING_SANDBOX is false, so the real providers are asked, but Twelve Data needs an API key. "
             "Set PRICING_TWELVEDATA_API_KEY, or leave PRICING_SANDBOX unset."
         )
+
+
+def _require_addresses(settings: Settings) -> None:
+    for name in ("database_url", "owner_url", "dagster_url"):
+        url: SecretStr | None = getattr(settings, name)
+        if url is not None:
+            checked_url(url.get_secret_value(), f"PRICING_{name.upper()}")
 
 
 def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[str, str, str]:

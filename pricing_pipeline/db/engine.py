@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError
 
@@ -15,19 +15,8 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     Connections are checked before use, so that a restarted server goes unnoticed.
     Raises SettingsError when the URL cannot be read; the password is never shown.
     """
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise SettingsError(
-            "PRICING_DATABASE_URL is not a database URL. It looks like postgresql://user:password@host:5432/pricing"
-        ) from None
-    if parsed.get_backend_name() != "postgresql":
-        raise SettingsError(
-            f"PRICING_DATABASE_URL names {parsed.get_backend_name()!r}; only PostgreSQL 15 or newer works. "
-            "It looks like postgresql://user:password@host:5432/pricing"
-        )
     engine = create_engine(
-        parsed.set(drivername="postgresql+psycopg"),
+        checked_url(url).set(drivername="postgresql+psycopg"),
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_pre_ping=True,
@@ -35,6 +24,23 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     )
     event.listen(engine, "handle_error", _clear_error)
     return engine
+
+
+def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
+    """Parse a URL that was given as `setting`.
+
+    Raises SettingsError, which never shows the password, when it names no PostgreSQL database.
+    """
+    example = "It looks like postgresql://user:password@host:5432/pricing"
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+        raise SettingsError(f"{setting} is not a database URL. {example}") from None
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):  # libpq reads both
+        raise SettingsError(
+            f"{setting} names {parsed.get_backend_name()!r}; only PostgreSQL 15 or newer works. {example}"
+        )
+    return parsed
 
 
 def _clear_error(context: ExceptionContext) -> None:

@@ -1,0 +1,89 @@
+"""What `up` says when it cannot start: one clear sentence, a non-zero exit, and nothing left running."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline_tests.fix_stack import Stack
+
+
+@pytest.fixture
+def taken_port() -> Iterator[str]:
+    """A port on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield str(listener.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> str:
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
+def refusal(folder: Path, **settings: str) -> str:
+    stack = Stack(folder, **settings)
+    try:
+        return stack.refusal()
+    finally:
+        stack.close()
+
+
+@pytest.mark.parametrize("name", ["WEB_PORT", "SANDBOX_PORT"])
+def test_a_port_in_use(tmp_path: Path, taken_port: str, name: str) -> None:
+    sentence = refusal(tmp_path, **{name: taken_port})
+    assert f"port {taken_port}" in sentence
+    assert "in use" in sentence
+    assert f"set PRICING_{name}" in sentence
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    if os.geteuid() == 0:  # who may write everywhere but below a file
+        closed = tmp_path / "file"
+        closed.write_text("")
+    else:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o500)
+    sentence = refusal(closed)
+    assert str(closed / "home") in sentence
+    assert "set PRICING_HOME" in sentence
+
+
+def test_a_database_that_is_not_there(tmp_path: Path, free_port: str) -> None:
+    url = f"postgresql://me:secret-word@127.0.0.1:{free_port}/pricing"
+    sentence = refusal(tmp_path, DATABASE_URL=url)
+    assert f"127.0.0.1:{free_port}/pricing does not answer" in sentence
+    assert "PRICING_DATABASE_URL" in sentence
+    assert "secret-word" not in sentence
+
+
+def test_a_database_host_that_does_not_exist(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, DATABASE_URL="postgresql://me:secret-word@no-such-host.invalid/pricing")
+    assert "no-such-host.invalid/pricing does not answer" in sentence
+    assert "secret-word" not in sentence
+
+
+@pytest.mark.parametrize("setting", ["DATABASE_URL", "OWNER_URL", "DAGSTER_URL"])
+@pytest.mark.parametrize("url", ["secret-word, no URL", "mysql://me:secret-word@127.0.0.1/pricing"])
+def test_an_address_that_names_no_postgresql_database(tmp_path: Path, setting: str, url: str) -> None:
+    sentence = refusal(tmp_path, **{"DATABASE_URL": "postgresql://me@127.0.0.1/pricing", setting: url})
+    assert f"PRICING_{setting}" in sentence
+    assert "postgresql://" in sentence
+    assert "secret-word" not in sentence
+
+
+def test_a_missing_key(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, SANDBOX="false")
+    assert "Twelve Data needs an API key" in sentence
+    assert "PRICING_TWELVEDATA_API_KEY" in sentence
+
+
+def test_a_value_that_is_none(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, WEB_PORT="eighty")
+    assert "PRICING_WEB_PORT='eighty'" in sentence
+    assert ".env.example" in sentence
