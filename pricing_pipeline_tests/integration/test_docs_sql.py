@@ -1,0 +1,75 @@
+"""SQL that the pages tell people to type runs, and the runbook's remedies do what they are there for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative
+
+template = sample_template
+
+RUNBOOK = ROOT / "docs/operations.md"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sql")], ids=relative)
+def test_the_sql_of_a_page_runs_in_its_order(page: Path, connection: psycopg.Connection[Any]) -> None:
+    for block in blocks(page, "sql"):
+        connection.execute(block.encode())
+
+
+def remedy(part: str) -> str:
+    """The first block of the runbook that holds this text."""
+    return next(block for block in blocks(RUNBOOK, "sql") if part in block)
+
+
+def test_the_runbooks_retry_starts_a_held_off_pair_again(
+    core: Core, connection: psycopg.Connection[Any]
+) -> None:
+    core.heartbeat("u", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    assert core.enqueue_due() == 0
+    connection.execute(remedy("SET due_at").encode())
+    assert core.enqueue_due() == 1
+    assert [task.status for task in core.tasks("AAPL")] == ["failed", "pending"]
+
+
+def test_the_runbooks_release_lets_a_blocked_provider_be_called(
+    core: Core, connection: psycopg.Connection[Any]
+) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.throttle("twelvedata", 600)
+    assert core.claim() == []
+    connection.execute(remedy("SET blocked_until = NULL").encode())
+    assert core.claim_one().symbols == ["AAPL"]
+
+
+def test_the_runbooks_limit_and_quota_count_from_the_next_claim(
+    core: Core, connection: psycopg.Connection[Any]
+) -> None:
+    before = core.allowance()
+    connection.execute(remedy("SET units").encode())
+    connection.execute(remedy("SET quota_bytes").encode())
+    after = core.allowance()
+    assert (before.units_left, after.units_left) == (2000, 8)
+    assert after.quota_bytes > before.quota_bytes
+
+
+def test_a_ttl_of_a_pairs_own_makes_it_due_by_that_ttl(
+    core: Core, connection: psycopg.Connection[Any]
+) -> None:
+    core.heartbeat("u", (QUOTE, "AAPL"))
+    core.refresh()
+    page = ROOT / "docs/adding-a-data-type.md"
+    (block,) = [block for block in blocks(page, "sql") if "cache_ttl_minutes" in block]
+    connection.execute(block.encode())
+    core.enqueue_due()
+    demand = core.demand_of(QUOTE, "AAPL")
+    assert demand is not None
+    assert demand.due_at - core.clock() > timedelta(minutes=4)

@@ -1,0 +1,304 @@
+"""The pages say what is there: states, SQL names, commands, settings, source places, messages and links.
+
+That make targets and files behind links exist is held in test_repository.py; that SQL in the pages runs, in
+integration/test_docs_sql.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from pricing_pipeline.cli import app
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative, without_blocks
+
+PACKAGE = ROOT / "pricing_pipeline"
+MIGRATIONS = "\n".join(p.read_text() for p in sorted((ROOT / "migrations/versions").glob("*.sql")))
+FUNCTION_FILES = "\n".join(p.read_text() for p in sorted((PACKAGE / "db/functions").glob("*.sql")))
+STATES = ROOT / "docs/state-machine.md"
+
+
+def code(page: Path) -> list[str]:
+    """Lines of code blocks, and code spans in the text."""
+    prose = without_blocks(page)
+    lines = [line for block in blocks(page) for line in block.splitlines()]
+    lines += re.findall(r"^ {4,}(.+)$", prose, re.MULTILINE)
+    return lines + re.findall(r"`([^`\n]+)`", prose)
+
+
+def section(title: str) -> str:
+    """The text under one heading of the page of states, up to the next of its level."""
+    found = re.search(rf"^(#+) {title}\n(.*?)(?=^#{{1,2}} |\Z)", STATES.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, f"{relative(STATES)} has no section {title!r}"
+    return found[2]
+
+
+def table(text: str, first_column: str) -> list[list[str]]:
+    """Rows of the table whose first heading is this one."""
+    found = re.search(rf"^\| {re.escape(first_column)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found, f"no table begins with a column {first_column!r}"
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in found[1].splitlines()]
+
+
+def transitions(diagram: str) -> set[tuple[str, str, str]]:
+    """(from, to, label) of a mermaid state diagram."""
+    return set(re.findall(r"^ +(\S+) --> (\S+): (.+)$", diagram, re.MULTILINE))
+
+
+def function_bodies() -> dict[str, str]:
+    parts = re.split(r"CREATE (?:OR REPLACE )?FUNCTION pricing\.(\w+)", FUNCTION_FILES)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def literals(name: str, text: str) -> set[str]:
+    """Values that a list such as `status IN ('a', 'b')` allows."""
+    found = re.search(rf"{name}\s*\(([^()]*)\)", text)
+    assert found, f"the migrations hold no {name!r}"
+    return set(re.findall(r"'(\w+)'", found[1]))
+
+
+# ── States ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def task_statuses() -> set[str]:
+    partitions = re.findall(
+        r"PARTITION OF pricing\.api_call_queue\b.*?FOR VALUES IN \(([^()]*)\)", MIGRATIONS, re.DOTALL
+    )
+    return {status for values in partitions for status in re.findall(r"'(\w+)'", values)}
+
+
+def test_the_pages_task_states_are_those_of_the_table_partitions() -> None:
+    drawn = {s for start, end, _ in transitions(section("Tasks")) for s in (start, end)} - {"[*]"}
+    listed = {s for row in table(section("Tasks"), "from") for s in row[:2]} - {"nothing", "gone"}
+    assert drawn == listed == task_statuses()
+    assert len(drawn) == 6
+
+
+def test_the_table_of_transitions_says_what_the_diagram_draws() -> None:
+    ends = {"nothing": "[*]", "gone": "[*]"}
+    listed = {
+        (ends.get(start, start), ends.get(end, end), function.strip("`"))
+        for start, end, function, *_ in table(section("Tasks"), "from")
+    }
+    assert listed == transitions(section("Tasks"))
+
+
+def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
+    """`bury` is the hand that fail_tasks and recover_tasks use; a new task is pending by the column's default."""
+    bodies = function_bodies()
+    for start, end, name, *_ in table(section("Tasks"), "from"):
+        body = bodies[name.strip("`")]
+        if "pricing.bury(" in body:
+            body += bodies["bury"]
+        assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"
+        if start not in ("nothing", "completed", "failed", "cancelled"):
+            assert f"'{start}'" in body or "hold_tasks(" in body, f"{name} does not begin from {start}"
+
+
+def test_no_function_changes_a_tasks_state_unlisted() -> None:
+    listed = {(name.strip("`"), end) for _, end, name, *_ in table(section("Tasks"), "from")}
+    hidden = {"bury": {"fail_tasks", "recover_tasks"}}
+    for name, body in function_bodies().items():
+        made = set(re.findall(r"SET status = '(\w+)'", body))
+        if "INSERT INTO pricing.api_call_queue_" in body:
+            made |= set(re.findall(r"'(completed|failed|cancelled)'", body))
+        for end in made:
+            for caller in hidden.get(name, {name}):
+                assert (caller, end) in listed, f"{relative(STATES)} does not list {caller} -> {end}"
+
+
+def test_the_pages_call_outcomes_are_those_of_the_check() -> None:
+    allowed = literals("outcome IN", MIGRATIONS)
+    assert {row[0].strip("`") for row in table(section("Calls"), "outcome")} == allowed
+    drawn = {s for start, end, _ in transitions(section("Calls")) for s in (start, end)} - {"[*]"}
+    assert drawn == allowed
+
+
+def test_the_pages_failure_kinds_are_those_the_code_has() -> None:
+    rows = table(section("Kinds of failure"), "kind")
+    in_sql = set(re.findall(r"g\.errors, now_, '(\w+)'", FUNCTION_FILES))
+    assert {row[0].strip("`") for row in rows} == {kind.value for kind in FailureKind} | in_sql
+    at_once = {row[0].strip("`") for row in rows if row[2] == "dead at once"}
+    assert at_once == {kind.value for kind in FailureKind if kind.is_permanent}
+    snoozed = {row[0].strip("`") for row in rows if row[2].startswith("snoozed")}
+    assert snoozed == literals("snoozed boolean := kind IN", FUNCTION_FILES)
+
+
+def test_each_function_in_a_diagram_or_table_of_states_exists() -> None:
+    cells = [row[i] for title, first, i in _FUNCTION_COLUMNS for row in table(section(title), first)]
+    named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    drawn = {label for _, _, label in transitions(STATES.read_text())} - {"the lease runs out"}
+    assert named | drawn <= sql_names()
+
+
+_FUNCTION_COLUMNS = [("Tasks", "from", 2), ("Demand", "event", 1), ("Drains", "step", 1)]
+
+
+def test_the_duties_and_how_often_they_run_are_those_of_the_database() -> None:
+    units = {"s": "seconds", "min": "minute", "h": "hour"}
+    said = re.findall(r"`(\w+)` \((\d+) (s|min|h)\)", section("Drains"))
+    written = re.findall(r"\('(\w+)', interval '(\d+) (\w+)'\)", function_bodies()["run_duties"])
+    assert {(name, number, units[unit]) for name, number, unit in said} == set(written)
+
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sql_names() -> set[str]:
+    made = re.findall(
+        r"CREATE (?:OR REPLACE )?(?:FUNCTION|TABLE|SEQUENCE|VIEW|TRIGGER)(?: IF NOT EXISTS)? (?:pricing\.)?(\w+)",
+        MIGRATIONS + FUNCTION_FILES,
+    )
+    return {*made, "alembic_version"}
+
+
+def data_types() -> set[str]:
+    """Those of the sample, and those that the pages themselves add."""
+    sample = (PACKAGE / "sample/data_types.sql").read_text()
+    return set(re.findall(r"^    \('(\w+)', '", sample, re.MULTILINE)) | {
+        words[3] for page in PAGES for words in commands(page) if words[1:3] == ["registry", "add"]
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_everything_a_page_names_in_the_schema_exists(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w/.-])pricing\.([a-z]\w*)", page.read_text()))
+    by_type = {f"{kind}_{name}" for kind in ("price_history", "latest_price") for name in data_types()}
+    stems = {"price_history_", "latest_price_", "api_call_queue_completed_"}  # followed by <...>
+    assert named - sql_names() - by_type - stems == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_setting_a_page_names_exists(page: Path) -> None:
+    named = set(re.findall(r"\bPRICING_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?!_?<)", page.read_text()))
+    assert named <= {f"PRICING_{name.upper()}" for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_place_in_the_source_that_a_page_names_exists(page: Path) -> None:
+    for span in code(page):
+        for path, name in re.findall(r"(?<![\w/.])([a-z_/]+\.py):(\w+(?:\.\w+)?)", span):
+            assert name in definitions(PACKAGE / path), f"{path} defines no {name}"
+        for path in re.findall(r"(?<![\w/.])((?:pricing_pipeline|migrations|docs)/[\w/.*-]*\w)", span):
+            assert list(ROOT.glob(path)), f"there is no {path}"
+
+
+def definitions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {
+                f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)
+            }
+    return found
+
+
+# ── Commands ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def program() -> typer.core.TyperGroup:
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    return group
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Each `pricing-pipeline ...` in code, as words. Comments, redirections and pipes are cut off."""
+    found = []
+    for line in code(page):
+        line = re.sub(r"^\s*(?:\$ )?(?:\w+=\S* )*(?:\.venv/bin/)?", "", line)
+        if line.startswith("pricing-pipeline "):
+            found.append(shlex.split(re.split(r" [|>&]|  +#| 2>", line)[0], comments=True))
+    return found
+
+
+def leaves() -> set[str]:
+    """All commands, such as `status` and `queue list`."""
+    group = program()
+    return {
+        f"{name} {inner}" if isinstance(command, typer.core.TyperGroup) else name
+        for name, command in group.commands.items()
+        for inner in (command.commands if isinstance(command, typer.core.TyperGroup) else [""])
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_command_a_page_shows_can_be_typed(page: Path) -> None:
+    """Names and options are parsed as the program parses them; what it would do is not done."""
+    for words in commands(page):
+        group: object = program()
+        rest = words[1:]
+        while isinstance(group, typer.core.TyperGroup) and rest and not rest[0].startswith("-"):
+            if rest[0] in ("COMMAND", "..."):
+                return
+            assert rest[0] in group.commands, f"there is no command {shlex.join(words)}"
+            group, rest = group.commands[rest[0]], rest[1:]
+        if not isinstance(group, typer.core.TyperGroup) and rest and "--help" not in rest:
+            group.make_context(shlex.join(words), rest)  # type: ignore[attr-defined]
+
+
+def test_the_readme_lists_every_command_and_no_other() -> None:
+    rows = table((ROOT / "README.md").read_text(), "command")
+    named = {
+        " ".join(re.match(r"`([a-z]+(?: (?:list|add|upgrade))?)", row[0])[1].split())  # type: ignore[index]
+        for row in rows
+    }
+    assert named == leaves()
+
+
+# ── Words and links ──────────────────────────────────────────────────────────────────────────────
+
+
+def source_strings() -> set[str]:
+    """Every string of the package, and the constant parts of those that are put together."""
+    return {
+        node.value
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_messages_in_the_runbook_are_those_of_the_program() -> None:
+    """Tables whose first column is `message` quote it; an ellipsis stands for what varies."""
+    page = (ROOT / "docs/operations.md").read_text()
+    rows = [
+        line.split("|")[1].strip()
+        for block in re.findall(r"^\| message \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+        for line in block.splitlines()
+    ]
+    assert len(rows) > 5
+    known = source_strings() | {FUNCTION_FILES}
+    for row in rows:
+        for part in re.split(r"\s*…\s*", row.strip("`")):
+            assert any(part in text for text in known), f"no code says {part!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_link_to_a_heading_finds_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?![a-z]+:)([^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        goal = (page.parent / target) if target else page
+        headings = re.findall(r"^#+ (.+)$", without_blocks(goal), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+        assert anchor in anchors, f"{relative(goal)} has no heading #{anchor}"
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    seen, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop().resolve()
+        if page not in seen:
+            seen.add(page)
+            links = re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+\.md)", page.read_text())
+            todo += [page.parent / link for link in links]
+    assert {page.resolve() for page in PAGES} <= seen
