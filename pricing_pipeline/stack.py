@@ -34,6 +34,7 @@ from pricing_pipeline.supervisor import Supervisor
 ROOT = Path(__file__).parents[1]
 """The clone: workspace.yaml, dagster.yaml and migrations are there."""
 
+_WORKSPACE = ["-w", str(ROOT / "workspace.yaml")]
 _LONGEST_SOCKET = 100
 Say = Callable[[str], None]
 
@@ -71,18 +72,13 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         if demo:
             supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
         supervisor.start(_code_server(environment))
-        supervisor.start(
-            _module("dagster-instance", "pricing_pipeline.defs.instance", environment, once=True)
-        )
+        supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
-        supervisor.wait_until_ended("dagster-instance")
-        supervisor.wait_until_ready("code-server")
-        workspace = ["-w", str(ROOT / "workspace.yaml")]
-        supervisor.start(_program("dagster-daemon", ["run", *workspace], environment))
+        supervisor.wait_until_ready("dagster-daemon")
         supervisor.start(
             _program(
                 "dagster-webserver",
-                [*workspace, "-h", LOOPBACK, "-p", str(web_port)],
+                [*_WORKSPACE, "-h", LOOPBACK, "-p", str(web_port)],
                 environment,
                 ready=lambda: _answers(f"{urls['dagster']}/server_info"),
             )
@@ -195,6 +191,20 @@ def _code_server(environment: dict[str, str]) -> Child:
     return _program("dagster", arguments, environment, name="code-server", ready=lambda: _listens(path))
 
 
+def _daemon(environment: dict[str, str]) -> Child:
+    """The daemon, which first makes Dagster's storage ready; it is ready for others when that is done."""
+    fresh_start = Path(environment["DAGSTER_HOME"]) / "fresh-start"
+    fresh_start.touch()
+    options = [str(fresh_start), "run", *_WORKSPACE]
+    return _module(
+        "dagster-daemon",
+        "pricing_pipeline.defs.daemon",
+        environment,
+        options,
+        ready=lambda: not fresh_start.exists(),
+    )
+
+
 def _module(
     name: str,
     module: str,
@@ -202,10 +212,8 @@ def _module(
     options: list[str] | None = None,
     *,
     ready: Callable[[], bool] | None = None,
-    once: bool = False,
 ) -> Child:
-    argv = [sys.executable, "-m", module, *(options or [])]
-    return Child(name, argv, environment, ready, restart=not once)
+    return Child(name, [sys.executable, "-m", module, *(options or [])], environment, ready)
 
 
 def _program(

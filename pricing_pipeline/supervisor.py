@@ -23,9 +23,9 @@ from typing import Any, Self
 
 from pricing_pipeline import guardian
 from pricing_pipeline.children import Child, Command, Service, Watched
-from pricing_pipeline.errors import PricingError, SupervisorError
+from pricing_pipeline.errors import PricingError
 from pricing_pipeline.home import lock_home, prepare_home, write_state
-from pricing_pipeline.processes import adopt_orphans, dead_children, descendants, last_lines, rotate_log
+from pricing_pipeline.processes import adopt_orphans, dead_children, descendants, rotate_log
 
 LOG = logging.getLogger(__name__)
 
@@ -129,15 +129,6 @@ class Supervisor:
             return not waiting
 
         self.wait_until(all_ready)
-
-    def wait_until_ended(self, name: str) -> None:
-        """Wait for a process that is not started again; raise SupervisorError when it failed."""
-        watched = self._watched[name]
-        self.wait_until(lambda: watched.is_over)
-        if watched.service.poll() != 0:
-            raise SupervisorError(
-                f"{name} failed. Its log {watched.service.log_path} ends with:\n{last_lines(watched.service.log_path)}"
-            )
 
     def wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
         """Look after the processes until `condition` holds; tell whether it did within `seconds`.
