@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 
 import dagster as dg
 from sqlalchemy import Engine, text
@@ -30,6 +30,8 @@ class Reporter:
         self._context = context
         self._engine = engine
         self._allowances = allowances
+        self._told: set[tuple[str, date]] = set()
+        self._about_to_tell: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report what was done since the last time, one data type after the other."""
@@ -40,13 +42,9 @@ class Reporter:
             samples = {t.data_type: prices.sample(connection, t.data_type, SAMPLE_ROWS) for t in tallies}
         for tally in tallies:
             work = self._work(tally)
-            for month, rows in sorted(tally.months.items()):
-                self._context.log_event(
-                    dg.AssetMaterialization(
-                        ["price_history", tally.data_type],
-                        partition=month.isoformat(),
-                        metadata={**work, "rows": dg.MetadataValue.int(rows)},
-                    )
+            for month in self._months_to_tell(tally):
+                self._tell(
+                    tally.data_type, month, {**work, "rows": dg.MetadataValue.int(tally.months[month])}
                 )
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
@@ -61,12 +59,34 @@ class Reporter:
                 )
             )
 
+    def _months_to_tell(self, tally: Tally) -> list[date]:
+        """The newest month each time, older ones once in a run: a backfill touches all its months all the time.
+
+        None when `report_months` is about to tell all of them.
+        """
+        if tally.data_type in self._about_to_tell:
+            return []
+        newest = max(tally.months, default=None)
+        return sorted(
+            month for month in tally.months if month == newest or (tally.data_type, month) not in self._told
+        )
+
+    def _tell(self, data_type: str, month: date, metadata: Metadata) -> None:
+        self._told.add((data_type, month))
+        self._context.log_event(
+            dg.AssetMaterialization(
+                ["price_history", data_type], partition=month.isoformat(), metadata=metadata
+            )
+        )
+
     def progress(self, data_type: str) -> Callable[[Progress], None]:
-        """A function that logs a backfill's progress, every few seconds."""
+        """A function that logs a backfill's progress every few seconds. `report_months` follows its end."""
         last = 0.0
 
         def log(progress: Progress) -> None:
             nonlocal last
+            if progress.is_finished:
+                self._about_to_tell.add(data_type)
             if time.monotonic() - last >= _PROGRESS_SECONDS or progress.is_finished:
                 last = time.monotonic()
                 done = progress.tasks - progress.open
@@ -83,14 +103,8 @@ class Reporter:
         with self._engine.connect() as connection:
             held = prices.months(connection, backfill.data_type, months[0], end)
         for month in months:
-            rows, symbols = held.get(month, (0, 0))
-            self._context.log_event(
-                dg.AssetMaterialization(
-                    ["price_history", backfill.data_type],
-                    partition=month.isoformat(),
-                    metadata=month_metadata(rows, symbols),
-                )
-            )
+            self._tell(backfill.data_type, month, month_metadata(*held.get(month, (0, 0))))
+        self._about_to_tell.discard(backfill.data_type)
 
     def failures(self, backfill: Backfill) -> dg.MetadataValue:
         """Why tasks of a backfill failed, as a table."""

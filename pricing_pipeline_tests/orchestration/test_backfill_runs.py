@@ -1,0 +1,259 @@
+"""Backfills as the UI launches them: one run over a range of months, without the tag of drains."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pricing_pipeline.cli import dagster_runs
+from pricing_pipeline.defs import assets
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage, said
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+FIRST, LAST = date(2000, 3, 1), date(2013, 2, 28)
+
+
+def source() -> dict[str, list[tuple[Any, ...]]]:
+    """Day, open, high, low, close and volume of each symbol, read from the package's own text."""
+    packed = files("bokeh_sampledata").joinpath("_data/stocks.csv.gz").read_bytes()
+    bars: dict[str, list[tuple[Any, ...]]] = {symbol: [] for symbol in SYMBOLS}
+    for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode())):
+        if FIRST <= (day := date.fromisoformat(row["Date"])) <= LAST:
+            prices = [Decimal(row[name]) for name in ("Open", "High", "Low", "Close", "Volume")]
+            bars[row["Ticker"]].append((day, *prices))
+    return {symbol: sorted(rows) for symbol, rows in bars.items()}
+
+
+def stored(core: Core, symbol: str, first: date = FIRST, last: date = LAST) -> list[tuple[Any, ...]]:
+    return [
+        (bar.observed_at.date(), bar.open, bar.high, bar.low, bar.close, bar.volume)
+        for bar in core.history(symbol, DAILY, first, last)
+    ]
+
+
+def rows_by_month(core: Core, data_type: str = DAILY) -> dict[str, int]:
+    return dict(
+        core.rows(
+            "SELECT to_char(date_trunc('month', observed_at, 'UTC'), 'YYYY-MM-DD'), count(*)"
+            " FROM pricing.price_history WHERE data_type = :name GROUP BY 1",
+            name=data_type,
+        )
+    )
+
+
+def row_counts(stage: Stage, data_type: str = DAILY) -> dict[str | None, int]:
+    """The row count that Dagster shows for each month: that of its last event."""
+    return {
+        event.partition: said(event)["dagster/row_count"]
+        for event in stage.materializations("price_history", data_type)
+        if "dagster/row_count" in event.metadata
+    }
+
+
+def asked(core: Core, sandbox: RunningSandbox) -> list[tuple[str, str, str]]:
+    """Symbol, first and last day of what was asked of the provider, whose own log has as many calls."""
+    calls = core.rows(
+        "SELECT unnest(symbols), window_start::text, window_end::text FROM pricing.collector_call_log"
+        " ORDER BY call_id DESC LIMIT :calls",
+        calls=len(sandbox.calls()),
+    )
+    return sorted((symbol, first, last) for symbol, first, last in calls)
+
+
+def why(run: dg.ExecuteInProcessResult) -> str:
+    """What a person reads first about a run that failed."""
+    assert not run.success
+    (failure,) = [event for event in run.all_events if event.is_step_failure]
+    return str(failure.step_failure_data.user_failure_data.description)
+
+
+def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    assert stage.backfill(DAILY, first="2000-03-01", last="2013-02-01").success
+    expected = source()
+    for symbol in SYMBOLS:
+        assert stored(core, symbol) == expected[symbol]
+    assert sum(call["units"] for call in sandbox.calls()) == len(SYMBOLS)
+
+    # Every month has one event, with a count of its rows.
+    counts = row_counts(stage)
+    assert (len(counts), min(map(str, counts)), max(map(str, counts))) == (156, "2000-03-01", "2013-02-01")
+    assert len(stage.materializations("price_history", DAILY)) == 156
+    assert counts == rows_by_month(core)
+    held = stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", DAILY]))
+    assert held == set(counts)
+
+    sandbox.reset()
+    assert stage.backfill(DAILY, first="2000-03-01", last="2000-06-01").success
+    assert stage.backfill(DAILY, first="2012-03-01", last="2013-02-01").success
+    assert sandbox.calls() == []
+    covered = "daterange('2000-03-01', '2013-03-01')"
+    assert core.one(f"SELECT bool_and(covered @> {covered}) FROM pricing.history_coverage")
+    assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
+    assert core.one("SELECT count(DISTINCT call_id) FROM pricing.price_history") == len(SYMBOLS)
+    assert row_counts(stage) == counts
+
+    # Old months say nothing about the latest price.
+    assert stage.materializations("latest_price", DAILY) == []
+    assert stage.observations("latest_price", DAILY) == []
+    assert core.one("SELECT count(*) FROM pricing.latest_prices") == 0
+    audit(core)
+
+
+def test_g6_one_month_alone_is_chosen_by_its_partition(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    job = stage.definitions.resolve_implicit_global_asset_job_def()
+    run = job.execute_in_process(
+        instance=stage.instance,
+        partition_key="2010-05-01",
+        asset_selection=[dg.AssetKey(["price_history", DAILY])],
+    )
+    assert run.success
+    assert {(first, last) for _, first, last in asked(core, sandbox)} == {("2010-05-01", "2010-05-31")}
+    assert list(rows_by_month(core)) == ["2010-05-01"]
+    assert row_counts(stage) == {"2010-05-01": 80}
+
+
+def test_g6_the_current_month_ends_today(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
+    today = datetime.now(UTC).date()
+    month = today.strftime("%Y-%m-01")
+    assert stage.backfill(DAILY, first=month, last=month).success
+    assert {end for _, _, end in asked(core, sandbox)} == {str(today)}
+    covered = core.one("SELECT max(upper(covered)) FROM pricing.history_coverage")
+    assert covered is None if today.day == 1 else covered == today
+
+
+def test_g6_tags_of_the_command_line_leave_some_symbols_and_days(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.enqueue(DAILY, "MSFT", priority=-2, days=(date(2010, 3, 1), date(2010, 3, 3)))
+    tags = {
+        assets.SYMBOLS_TAG: "IBM, AAPL",
+        assets.FROM_TAG: "2010-03-15",
+        assets.TO_TAG: "2010-04-10",
+    }
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags)
+    assert run.success
+    assert asked(core, sandbox) == [
+        ("AAPL", "2010-03-15", "2010-04-10"),
+        ("IBM", "2010-03-15", "2010-04-10"),
+        ("MSFT", "2010-03-01", "2010-03-03"),  # queued by somebody else; a backfill drains the common queue
+    ]
+    expected = source()
+    for symbol in ("AAPL", "IBM"):
+        assert stored(core, symbol) == [
+            bar for bar in expected[symbol] if date(2010, 3, 15) <= bar[0] <= date(2010, 4, 10)
+        ]
+    # Its months show all rows they hold, not only those of these days or symbols.
+    assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 2 * 13 + 3, "2010-04-01": 2 * 6}
+
+    # Without tags, the same months fetch the rest and nothing again.
+    sandbox.reset()
+    assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
+    assert ("AAPL", "2010-03-01", "2010-03-14") in asked(core, sandbox)
+    assert ("MSFT", "2010-03-04", "2010-04-30") in asked(core, sandbox)
+    assert not [span for span in asked(core, sandbox) if "2010-03-15" <= span[1] <= "2010-04-10"]
+    assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
+
+
+def test_g6_the_command_line_and_the_asset_mean_the_same_tags() -> None:
+    assert (assets.SYMBOLS_TAG, assets.FROM_TAG, assets.TO_TAG) == (
+        dagster_runs.SYMBOLS_TAG,
+        dagster_runs.FROM_TAG,
+        dagster_runs.TO_TAG,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        ({assets.FROM_TAG: "yesterday"}, "The tag pricing/from is 'yesterday', which is no day"),
+        ({assets.TO_TAG: "2010-02-30"}, "The tag pricing/to is '2010-02-30', which is no day"),
+        (
+            {assets.FROM_TAG: "2010-05-01"},
+            "leave no day of the partitions, which span 2010-03-01 to 2010-04-30",
+        ),
+        ({assets.TO_TAG: "2010-02-28"}, "leave no day of the partitions"),
+        ({assets.FROM_TAG: "2010-04-02", assets.TO_TAG: "2010-04-01"}, "leave no day of the partitions"),
+    ],
+)
+def test_g6_tags_that_make_no_sense_are_refused_in_a_sentence(
+    stage: Stage, core: Core, tags: dict[str, str], reason: str
+) -> None:
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags, raise_on_error=False)
+    assert reason in why(run)
+    assert core.tasks() == []
+
+
+def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    run = stage.backfill(QUOTE, DAILY, FX, first="2010-03-01", last="2010-03-01", raise_on_error=False)
+    assert why(run) == (
+        "data type equity_quote keeps no history that could be backfilled. Set history_from in the registry if its"
+        " provider has history; data type fx_rate keeps no history that could be backfilled. Set history_from in"
+        " the registry if its provider has history."
+    )
+    assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
+    assert core.statuses() == dict.fromkeys(SYMBOLS, "completed")
+
+
+def test_g6_months_before_the_history_are_refused_in_a_sentence(stage: Stage) -> None:
+    run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01", raise_on_error=False)
+    assert why(run).startswith("there is no history of mf_nav to fetch before 2006-04-01 or after ")
+
+
+def test_g6_b8_what_nobody_confirmed_does_not_fail_a_backfill(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.heartbeat("ann", (DAILY, "NOPE"))
+    core.unsubscribe("ann", (DAILY, "NOPE"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    assert stage.backfill(DAILY, first="2010-03-01", last="2010-03-01").success
+    assert sorted({symbol for symbol, *_ in asked(core, sandbox)}) == list(SYMBOLS)
+
+
+def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, verified_at)"
+        " VALUES ('equity', 'NOPE', pricing.clock())"
+    )
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
+    assert why(run) == (
+        "1 of 6 tasks of equity_daily failed; the rest is stored."
+        " `pricing-pipeline queue list --status failed` shows why."
+    )
+    (failure,) = [event for event in run.all_events if event.is_step_failure]
+    table = failure.step_failure_data.user_failure_data.metadata[f"failures_{DAILY}"].value
+    assert "| NOPE | unknown_symbol |" in table
+    assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
+    audit(core)
+
+
+def test_g6_a2_live_work_goes_first_and_is_reported_too(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
+    assert next(call["path"] for call in sandbox.calls()) == "/quote"
+    (seen,) = map(said, stage.observations("latest_price", QUOTE))
+    assert (seen["calls"], seen["rows_added"]) == (1, 1)
+    assert stage.observations("latest_price", DAILY) == []
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert datetime.now(UTC) - latest.fetched_at < timedelta(minutes=1)
