@@ -1,4 +1,4 @@
-"""SQL that the pages tell people to type runs, and the runbook's remedies do what they are there for."""
+"""SQL and Python that the pages show runs, and the runbook's remedies do what they are there for."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ RUNBOOK = ROOT / "docs/operations.md"
 def test_the_sql_of_a_page_runs_in_its_order(page: Path, connection: psycopg.Connection[Any]) -> None:
     for block in blocks(page, "sql"):
         connection.execute(block.encode())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=relative)
+def test_the_python_of_a_page_runs(
+    page: Path,
+    core: Core,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    core.heartbeat("someone", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    monkeypatch.setenv("PRICING_DATABASE_URL", database_url)
+    for block in blocks(page, "python"):
+        names: dict[str, Any] = {}
+        exec(compile(block, relative(page), "exec"), names)
+        names["engine"].dispose()
+    assert capsys.readouterr().out.startswith("AAPL 146.55 USD ")
 
 
 def remedy(part: str) -> str:

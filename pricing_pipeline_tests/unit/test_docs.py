@@ -203,6 +203,29 @@ def definitions(path: Path) -> set[str]:
     return found
 
 
+def test_the_processes_of_the_architecture_are_those_that_up_starts() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    tree = ast.parse((PACKAGE / "stack.py").read_text())
+    started = set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        words = [a.value for a in call.args if isinstance(a, ast.Constant)]
+        named = [
+            k.value.value for k in call.keywords if k.arg == "name" and isinstance(k.value, ast.Constant)
+        ]
+        if isinstance(call.func, ast.Name) and call.func.id in ("_module", "_program"):
+            started.add((named or words)[0])
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "watch":
+            started.add(words[0])
+    assert {row[0].strip("`") for row in table(page, "process")} == started
+
+
+def test_the_tables_of_the_architecture_are_those_of_the_migrations() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    listed = {name for row in table(page, "table") for name in re.findall(r"`pricing\.(\w+)`", row[0])}
+    made = set(re.findall(r"^CREATE TABLE pricing\.(\w+) \(", MIGRATIONS, re.MULTILINE))
+    assert listed == made
+
+
 # ── Commands ─────────────────────────────────────────────────────────────────────────────────────
 
 
