@@ -248,6 +248,7 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
 def test_g6_a2_live_work_goes_first_and_is_reported_too(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")  # one call after the other
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
     assert next(call["path"] for call in sandbox.calls()) == "/quote"
