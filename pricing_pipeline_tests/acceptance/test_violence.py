@@ -1,0 +1,200 @@
+"""The pipeline under violence: whatever is killed comes back, nothing is lost, and no end leaves anything.
+
+Runs last on the stack. Each test starts the pipeline if it does not run, so that it may be picked alone.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Row, text
+
+from pricing_pipeline.home import read_state
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+
+pytestmark = GROUP
+
+
+@pytest.fixture
+def running(stack: Stack) -> Stack:
+    """The stack, started anew if an earlier test has ended it."""
+    stack.ensure_up()
+    return stack
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
+    """B11, FAULTS 1: its tasks return when its lease ends, and a successor stores each price once."""
+    before = running.last_call()
+    running.behave("hang", provider="twelvedata", symbols="ORPHAN")
+    running.watch("equity_quote", "ORPHAN")
+
+    def hanging() -> Row[Any] | None:
+        rows = running.core.rows(
+            "SELECT call_id, worker, run_id FROM pricing.collector_call_log"
+            " WHERE outcome = 'open' AND 'ORPHAN' = ANY (symbols)"
+        )
+        return rows[0] if rows and _asked_for(running, before, "ORPHAN") else None
+
+    call = running.wait_until("the call that hangs", hanging)
+    kill(int(call.worker.rpartition(":")[2]))
+    running.behave_well()
+    running.advance(90)  # past the lease of the tasks, the drain's and the sensor's patience
+
+    price = running.wait_for_price("equity_quote", "ORPHAN")
+    running.leave("equity_quote", "ORPHAN")
+    assert price.run_id != call.run_id
+    task = running.core.tasks("ORPHAN")[0]
+    assert (task.status, task.attempt, task.call_id) == ("completed", 2, price.call_id)
+    assert [error["kind"] for error in task.errors] == ["worker_lost"]
+    assert [seen["status"] for seen in _asked_for(running, before, "ORPHAN")][:2] == [None, 200]
+    running.wait_until("the lost call's books", lambda: _outcome(running, call.call_id) == "unknown")
+    running.wait_until(
+        "the killed run's end", lambda: running.runs(runIds=[call.run_id])[0]["status"] == "FAILURE"
+    )
+    running.wait_until_all_fresh()
+    with running.core.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        audit(Snapshot(connection))
+
+
+def test_a_killed_postgresql_comes_back_and_all_else_with_it(running: Stack) -> None:
+    """FAULTS 24: its clients wait, none is started again, and the UI answers as before."""
+    others = {name: one["pid"] for name, one in running.state()["processes"].items() if name != "postgresql"}
+    killed = running.pid_of("postgresql")
+    kill(killed)
+    running.wait_until("PostgreSQL", lambda: running.pid_of("postgresql") != killed)
+    running.wait_until("a heartbeat", lambda: running.watch("equity_quote", "REVIVED") or True)
+    assert running.wait_for_price("equity_quote", "REVIVED").outcome == "ok"
+    running.leave("equity_quote", "REVIVED")
+    running.wait_until_all_fresh()
+    assert running.wait_until("runs in the UI", running.runs)
+    now = {name: one["pid"] for name, one in running.state()["processes"].items() if name != "postgresql"}
+    assert now == others
+
+
+@pytest.mark.parametrize("name", ["code-server", "dagster-daemon", "dagster-webserver"])
+def test_a_killed_process_is_started_again(running: Stack, name: str) -> None:
+    """FAULTS 24: the sensor ticks again, the UI shows our assets, and prices are stored."""
+    killed = running.pid_of(name)
+    kill(killed)
+    running.wait_until(name, lambda: running.pid_of(name) != killed)
+    restarted = time.time()
+    running.wait_until("the UI", running.location)
+    running.wait_for_tick(since=restarted)
+    symbol = "AFTER." + name.rpartition("-")[2].upper()
+    running.watch("equity_quote", symbol)
+    assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
+    running.leave("equity_quote", symbol)
+
+
+def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stack) -> None:
+    """FAULTS 24: all processes end; the next start has all data, buries the runs that went, and goes on."""
+    going = running.wait_until(
+        "a run", lambda: {run["id"] for run in running.runs(statuses=["STARTED"])} or None
+    )
+    running.behave("hang", symbols="UNDERWAY")  # so that something is in flight
+    running.watch("equity_quote", "UNDERWAY")
+    running.wait_until("a call in flight", lambda: bool(_asked_for(running, 0, "UNDERWAY")))
+    prices = _prices(running)
+    running.forget_database()
+    kill(running.state()["pid"])
+    assert running.wait_for_end() == -signal.SIGKILL
+    running.wait_until("the end of all processes", lambda: not running.processes())
+
+    running.start()
+    running.wait_until_up()
+    running.advance(90)  # past the lease of what was in flight
+    assert set(prices) <= set(_prices(running))
+    assert {run["status"] for run in running.runs(runIds=sorted(going))} == {"FAILURE"}
+    assert running.wait_for_price("equity_quote", "UNDERWAY").run_id in running.sensor_run_ids() - going
+    running.leave("equity_quote", "UNDERWAY")
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(running: Stack) -> None:
+    running.forget_database()
+    os.killpg(running.state()["pid"], signal.SIGINT)  # a terminal signals the whole group
+    assert running.wait_for_end() == 0
+    assert running.processes() == []
+    assert read_state(running.home) is None
+
+
+def test_sigterm_in_the_middle_of_a_start_ends_it_and_leaves_nothing() -> None:
+    with new_stack() as stack:
+        stack.start()
+        stack.wait_until("the start of Dagster", lambda: stack.pid_of("code-server"))
+        os.kill(stack.state()["pid"], signal.SIGTERM)
+        assert stack.wait_for_end() == 0
+        assert stack.processes() == []
+
+
+def test_a_plain_user_starts_it_from_a_script_in_the_background_and_sigterm_ends_it() -> None:
+    """Such a process is born with SIGINT ignored, and its children inherit that unless somebody minds."""
+    with new_stack() as stack:
+        options = _plain_user(stack)
+        stack.start("sh", "-c", '"$@" &', "sh", **options)
+        stack.wait_until_up()
+        (supervisor,) = [process for process in stack.processes() if process.pid == stack.state()["pid"]]
+        assert supervisor.uids().real == options.get("user", os.geteuid())
+        stack.forget_database()
+        supervisor.terminate()
+        stack.wait_until("the end of all processes", lambda: not stack.processes())
+
+
+class Snapshot(Core):
+    """Looks at the books of one moment, while the pipeline goes on."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.engine)
+        self._connection = connection
+
+    def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
+        return self._connection.execute(text(sql), parameters).all()
+
+
+def _asked_for(stack: Stack, since: int, symbol: str) -> list[dict[str, Any]]:
+    return [call for call in stack.calls(since) if symbol in call["symbols"]]
+
+
+def _outcome(stack: Stack, call_id: int) -> str:
+    outcome: str = stack.core.one(
+        "SELECT outcome FROM pricing.collector_call_log WHERE call_id = :id", id=call_id
+    )
+    return outcome
+
+
+def _prices(stack: Stack) -> list[tuple[Any, ...]]:
+    rows = stack.core.rows("SELECT data_type, symbol, observed_at, amount, scale FROM pricing.price_history")
+    return [tuple(row) for row in rows]
+
+
+def _plain_user(stack: Stack) -> dict[str, Any]:
+    """Options that run a process as another user if we are root and that user can run the project."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    options: dict[str, Any] = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    try:
+        subprocess.run(
+            [sys.executable, "-c", "import pricing_pipeline.cli"],
+            env=stack.environment(),
+            stderr=subprocess.DEVNULL,
+            check=True,
+            **options,
+        )
+    except (OSError, subprocess.CalledProcessError):  # the clone lies in root's own folder, say
+        return {}
+    os.chown(stack.home.parent, nobody.pw_uid, nobody.pw_gid)
+    return options
