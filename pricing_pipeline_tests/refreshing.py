@@ -59,12 +59,18 @@ def refreshing(
         yield refresher
 
 
-def drain_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float = 20) -> None:
-    """Drain by the second until something has come about; fails when it does not."""
+def work_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float = 20) -> None:
+    """Work until something has come about, looking after each round; fails when it does not.
+
+    A drain would work on for whole seconds. What is special about drains is tested with drains.
+    """
     deadline = time.monotonic() + seconds
-    while not is_done():
+
+    def is_over() -> bool:
         assert time.monotonic() < deadline, "it did not come about in time"
-        assert refresher.drain(1), "another drain is at work"
+        return is_done()
+
+    refresher._work_until(is_over)
 
 
 def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str) -> dict[str, Any]:

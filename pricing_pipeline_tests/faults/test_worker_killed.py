@@ -14,7 +14,7 @@ import pytest
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.refreshing import HALTS, drain_until, refreshing
+from pricing_pipeline_tests.refreshing import HALTS, refreshing, work_until
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
 from pricing_pipeline_tests.workers import Worker
 
@@ -42,7 +42,7 @@ def all_completed(core: Core) -> Callable[[], bool]:
 def finish(core: Core, sandbox: RunningSandbox) -> None:
     """Let an heir do what is left."""
     with refreshing(core.engine, sandbox.url, worker="heir") as heir:
-        drain_until(heir, all_completed(core))
+        work_until(heir, all_completed(core))
 
 
 @pytest.mark.parametrize("point", HALTS)

@@ -1,0 +1,498 @@
+"""The use case end to end: queue, claims, real calls to a real sandbox, prices stored and tasks settled.
+
+Workers that die are in faults/test_worker_killed.py; Dagster is in orchestration/.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline import prices
+from pricing_pipeline.domain import Window
+from pricing_pipeline.refresh import Progress, Refresher
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import Reports, refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+template = sample_template
+
+FIVE = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+THIRTEEN_YEARS = Window(date(2000, 3, 1), date(2013, 2, 28))
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def reports() -> Reports:
+    return Reports()
+
+
+@pytest.fixture
+def refresher(core: Core, sandbox: RunningSandbox, reports: Reports) -> Iterator[Refresher]:
+    with refreshing(core.engine, sandbox.url, run_id="run 7", reports=reports) as refresher:
+        yield refresher
+
+
+def symbols(count: int) -> list[str]:
+    return [f"S{number:04d}" for number in range(count)]
+
+
+def is_idle(core: Core) -> Callable[[], bool]:
+    """Nothing is pending or in work."""
+    return lambda: core.one(
+        "SELECT NOT EXISTS (SELECT FROM pricing.api_call_queue_live WHERE status IN ('pending', 'processing'))"
+    )
+
+
+def calls(sandbox: RunningSandbox, provider: str) -> list[tuple[str, int, int | None]]:
+    """Path, units and status of each call, as the sandbox saw it."""
+    return [(call["path"], call["units"], call["status"]) for call in sandbox.calls(provider)]
+
+
+# Watched pairs
+
+
+def test_f1_what_is_watched_is_stored_by_one_call_a_type(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
+) -> None:
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(50)))
+    core.heartbeat(
+        "bob", (QUOTE, "S0001"), (FX, "EUR/USD"), (FX, "USD/JPY"), (NAV, "118632"), (NAV, "119551")
+    )
+    work_until(refresher, is_idle(core))
+
+    assert sorted(calls(sandbox, TWELVEDATA)) == [("/quote", 2, 200), ("/quote", 50, 200)]
+    assert sorted(calls(sandbox, MFAPI)) == [("/mf/118632/latest", 1, 200), ("/mf/119551/latest", 1, 200)]
+    assert set(core.statuses().values()) == {"completed"}
+    assert Counter(row.data_type for row in core.rows("SELECT data_type FROM pricing.latest_prices")) == {
+        QUOTE: 50,
+        FX: 2,
+        NAV: 2,
+    }
+    latest = core.latest("EUR/USD", FX)
+    assert latest is not None
+    assert latest.fresh
+    assert (latest.currency, latest.provider) == ("USD", TWELVEDATA)
+    assert timedelta() <= latest.fetched_at - latest.observed_at < timedelta(seconds=20)
+    assert {row.run_id for row in core.rows("SELECT run_id FROM pricing.collector_call_log")} == {"run 7"}
+    audit(core, acknowledged=54)
+
+    done = {tally.data_type: tally for tally in reports}
+    assert {name: (tally.calls, len(tally.symbols), tally.added) for name, tally in done.items()} == {
+        QUOTE: (1, 50, 50),
+        FX: (1, 2, 2),
+        NAV: (2, 2, 2),
+    }
+    assert reports.total("wire_bytes") == core.one("SELECT sum(bytes) FROM pricing.api_data_usage")
+    bodies = sum(call["bytes"] for call in sandbox.calls())
+    assert bodies < reports.total("wire_bytes") < bodies + 4 * 1000, "bodies and headers"
+
+
+def test_b6_a_drain_keeps_what_is_watched_fresh_while_it_works(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: len(sandbox.calls()) == 1)
+    clock.advance(61)
+    work_until(refresher, lambda: len(sandbox.calls()) == 2)
+    work_until(refresher, is_idle(core))
+    assert len(core.tasks("AAPL")) == 2
+    latest = core.latest("AAPL")
+    assert latest is not None
+    assert latest.fresh
+
+
+def test_b7_a_warm_drain_serves_a_new_viewer_within_a_second_or_two(core: Core, refresher: Refresher) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    looked: list[float] = []
+    served: list[float] = []
+
+    def report(_: object) -> None:
+        if core.latest("IBM") is not None:
+            served.append(time.monotonic())
+        elif not looked:
+            looked.append(time.monotonic())
+            core.heartbeat("bob", (QUOTE, "IBM"))
+
+    refresher._on_report = report
+    work_until(refresher, lambda: bool(served))
+    assert served[0] - looked[0] < 4
+
+
+def test_b17_a_drain_ends_when_nobody_watches_and_nothing_is_queued(core: Core, refresher: Refresher) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, is_idle(core))
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    began = time.monotonic()
+    assert refresher.drain(60)
+    assert time.monotonic() - began < 10
+    assert core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0
+
+
+def test_b17_one_drain_at_a_time(core: Core, refresher: Refresher) -> None:
+    other = core.one("SELECT pricing.begin_drain('other', 'run 1', 120)")
+    assert refresher.drain(1) is False
+    core.rows("SELECT pricing.end_drain(:other)", other=other)
+    assert refresher.drain(1) is True
+
+
+def test_b17_no_more_calls_are_in_flight_than_a_provider_allows(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 2 WHERE provider = 'mfapi'")
+    core.rows("UPDATE pricing.provider_limits SET units = 1000")
+    sandbox.behave("delay", seconds=0.15)
+    core.enqueue(NAV, *(str(118_000 + number) for number in range(8)))
+    work_until(refresher, is_idle(core))
+    spans = [
+        (call["monotonic"], call["monotonic"] + call["milliseconds"] / 1000) for call in sandbox.calls(MFAPI)
+    ]
+    assert len(spans) == 8
+    assert max(sum(begin < at < end for begin, end in spans) for at, _ in spans) <= 1, (
+        "beside the one that begins"
+    )
+
+
+def test_a2_live_work_goes_before_a_backfill_that_was_queued_first(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 100")
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")
+    planned = refresher.plan_backfill(DAILY, Window(date(2010, 1, 1), date(2010, 12, 31)))
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NEW"))
+    assert refresher.backfill(planned) == Progress(20, 0, 0)
+    paths = [path for path, *_ in calls(sandbox, TWELVEDATA)]
+    assert paths == ["/quote"] + ["/time_series"] * 20
+
+
+# Providers that misbehave
+
+
+def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """FAULTS 25: 2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
+    core.rows("UPDATE pricing.provider_limits SET units = 100000")
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 5")
+    sandbox.behave("throttle", provider=TWELVEDATA, retry_after="120")
+    core.enqueue(QUOTE, *symbols(2000), priority=50)
+    core.enqueue(NAV, *(str(118_000 + number) for number in range(200)))
+    free = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE data_type = 'mf_nav'"
+    work_until(refresher, lambda: core.one(free) == 200, seconds=30)
+    assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, (
+        "only those that were on their way before the first refusal"
+    )
+    waiting = [task for task in core.tasks() if task.data_type == QUOTE]
+    assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
+    assert {task.attempt for task in waiting} == {0}, "and no attempt was lost"
+    snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
+    assert min(snoozed) > core.clock() + timedelta(seconds=90)
+    assert core.allowance().blocked_seconds == pytest.approx(120, abs=20)
+
+
+def test_c1_after_the_pause_a_throttled_provider_is_asked_again(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    sandbox.behave("throttle", count=1)
+    work_until(refresher, lambda: core.task("AAPL").status == "scheduled")
+    assert core.allowance().blocked_seconds == pytest.approx(5, abs=3), "it named no time"
+    clock.advance(7)
+    work_until(refresher, lambda: core.task("AAPL").status == "completed")
+    assert core.task("AAPL").attempt == 1
+    assert core.one("SELECT throttles FROM pricing.provider_state WHERE provider = 'twelvedata'") == 0
+
+
+def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, sandbox: RunningSandbox) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
+    with refreshing(core.engine, sandbox.url, key=SecretStr("not-the-right-key")) as refresher:
+        work_until(refresher, is_idle(core))
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.errors[0]["kind"]) == ("scheduled", 0, "key_refused")
+    assert "not-the-right-key" not in str(core.rows("SELECT errors FROM pricing.api_call_queue_live"))
+    assert core.allowance().blocked_seconds == pytest.approx(60, abs=10)
+    assert "PRICING_TWELVEDATA_API_KEY" in (core.allowance().blocked_reason or "")
+    assert core.task("118632").status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"kind": "status", "status": 500}, "provider_down"),
+        ({"kind": "status", "status": 503, "body": "<html>busy</html>"}, "provider_down"),
+        ({"kind": "html"}, "schema_drift"),
+        ({"kind": "truncate"}, "schema_drift"),
+    ],
+    ids=["500", "503", "html", "truncated"],
+)
+def test_b18_a_broken_answer_stores_nothing_and_is_asked_again(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any], kind: str
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    sandbox.behave(**fault)
+    work_until(refresher, is_idle(core))
+    assert core.rows("SELECT FROM pricing.latest_prices") == []
+    assert core.rows("SELECT FROM pricing.price_history") == []
+    assert [(task.status, task.attempt, task.errors[0]["kind"]) for task in core.tasks()] == [
+        ("scheduled", 1, kind)
+    ] * 2
+    (logged,) = core.rows("SELECT outcome, http_status, wire_bytes, error FROM pricing.collector_call_log")
+    assert (logged.outcome, logged.http_status) == ("failed", fault.get("status", 200))
+    assert logged.wire_bytes > 0
+    assert "twelvedata" in logged.error
+    sandbox.behave_well()
+    clock.advance(7)
+    work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
+    audit(core)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "price", "value": "NaN"},
+        {"kind": "price", "value": "Infinity"},
+        {"kind": "price", "value": "-1.0"},
+        {"kind": "price", "value": "0"},
+        {"kind": "price", "value": "1e308"},
+        {"kind": "other_symbol", "answer": "MSFT"},
+    ],
+    ids=lambda fault: fault.get("value") or fault["kind"],
+)
+def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any]
+) -> None:
+    """FAULTS 14: what cannot be true, or is about something else, is refused; its neighbours are stored."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BAD", "IBM")))
+    sandbox.behave(**fault, symbols="BAD")
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "completed", "BAD": "scheduled", "IBM": "completed"}
+    assert core.task("BAD").errors[0]["kind"] == "implausible"
+    assert [row.symbol for row in core.rows("SELECT symbol FROM pricing.price_history ORDER BY 1")] == [
+        "AAPL",
+        "IBM",
+    ]
+    assert len(sandbox.calls()) == 1
+    audit(core)
+
+
+def test_a8_an_unknown_symbol_dies_at_once_and_is_held_off(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (NAV, "999999"))
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "completed", "NOPE1": "failed", "999999": "failed"}
+    assert core.task("NOPE1").failure_kind == core.task("999999").failure_kind == "unknown_symbol"
+    clock.advance(240)
+    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2)
+    work_until(refresher, is_idle(core))
+    assert len(core.tasks("NOPE1")) == len(core.tasks("999999")) == 1, "nobody asks again within the hour"
+    unverified = core.rows("SELECT symbol FROM pricing.instruments WHERE verified_at IS NULL ORDER BY 1")
+    assert [row.symbol for row in unverified] == ["999999", "NOPE1"]
+
+
+def test_f3_an_answer_older_than_ours_is_refused(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, is_idle(core))
+    before = core.latest("AAPL")
+    sandbox.behave("stale", seconds=3600)
+    clock.advance(61)
+    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2 and is_idle(core)())
+    assert core.tasks("AAPL")[-1].errors[0]["kind"] == "stale_source"
+    after = core.latest("AAPL")
+    assert before is not None
+    assert after is not None
+    assert (after.price, after.observed_at, after.fetched_at) == (
+        before.price,
+        before.observed_at,
+        before.fetched_at,
+    )
+    assert len(core.rows("SELECT FROM pricing.price_history")) == 1
+
+
+# The database misbehaves
+
+
+def test_b19_a_deadlock_while_storing_costs_no_attempt_and_no_call(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("CREATE SEQUENCE pricing.victims")
+    core.rows(
+        "CREATE FUNCTION pricing.victim() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
+        " IF nextval(''pricing.victims'') <= 2 THEN RAISE EXCEPTION ''chosen'' USING ERRCODE = ''40P01''; END IF;"
+        " RETURN NEW; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER victim BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.victim()"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, is_idle(core))
+    assert (core.task("AAPL").status, core.task("AAPL").attempt, core.task("AAPL").errors) == (
+        "completed",
+        1,
+        [],
+    )
+    assert len(sandbox.calls()) == 1
+    audit(core)
+
+
+def test_b8_a_call_that_cannot_be_stored_does_not_end_the_drain(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (data_type <> 'fx_rate')")
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1440")
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"))
+    for attempt in (1, 2, 3, 4):
+        # Each time it is in work until its lease runs out, for nobody can say what became of it.
+        work_until(refresher, lambda: len(sandbox.calls()) == 2 + attempt)  # noqa: B023
+        task = core.task("EUR/USD")
+        assert (task.status, task.attempt) == ("processing", attempt)
+        clock.advance(61)
+    assert core.task("AAPL").status == core.task("118632").status == "completed"
+    assert core.recover() == 1
+    assert (core.task("EUR/USD").status, core.task("EUR/USD").failure_kind) == ("failed", "worker_lost")
+    assert core.rows("SELECT FROM pricing.price_history WHERE data_type = 'fx_rate'") == []
+    audit(core)
+
+
+# Backfills
+
+
+def recorded() -> dict[str, dict[date, dict[str, str]]]:
+    """The source's own text, read without any code of the sandbox."""
+    packed = files("bokeh_sampledata").joinpath("_data/stocks.csv.gz").read_bytes()
+    found: dict[str, dict[date, dict[str, str]]] = defaultdict(dict)
+    for row in csv.DictReader(io.StringIO(gzip.decompress(packed).decode("ascii"), newline="")):
+        day = date.fromisoformat(row["Date"])
+        if THIRTEEN_YEARS.start <= day <= THIRTEEN_YEARS.end:
+            found[row["Ticker"]][day] = row
+    return found
+
+
+def test_g6_a_backfill_equals_its_source_to_the_last_digit(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
+) -> None:
+    """12,000 bars of five symbols: the same days, the same prices and volumes, in one call a symbol."""
+    source = recorded()
+    seen: list[Progress] = []
+    planned = refresher.plan_backfill(DAILY, THIRTEEN_YEARS)
+    assert refresher.backfill(planned, seen.append) == Progress(5, 0, 0)
+    assert seen[0].open == 5
+    assert calls(sandbox, TWELVEDATA) == [("/time_series", 1, 200)] * 5
+
+    assert set(source) == set(FIVE)
+    for symbol, days in source.items():
+        bars = core.history(symbol, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
+        assert [bar.observed_at.date() for bar in bars] == sorted(days)
+        for bar in bars:
+            row = days[bar.observed_at.date()]
+            stored = (bar.open, bar.high, bar.low, bar.close, bar.volume)
+            assert stored == tuple(Decimal(row[name]) for name in ("Open", "High", "Low", "Close", "Volume"))
+            assert (bar.currency, bar.observed_at.hour, bar.provider) == ("USD", 0, TWELVEDATA)
+    total = sum(map(len, source.values()))
+    assert total > 12_000
+    assert core.one("SELECT count(*) FROM pricing.price_history") == total == reports.total("added")
+    assert core.rows("SELECT FROM pricing.latest_prices") == []
+    with core.engine.connect() as connection:
+        months = prices.months(connection, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
+    counted: Counter[date] = Counter()
+    for tally in reports:
+        counted.update(tally.months)
+    assert {month: rows for month, (rows, _) in months.items()} == counted
+    assert len(months) == 156
+    audit(core, acknowledged=5)
+
+    before = core.rows("SELECT ctid, xmin FROM pricing.price_history_equity_daily")
+    again = refresher.plan_backfill(DAILY, THIRTEEN_YEARS)
+    assert again.tasks == 0
+    assert refresher.backfill(again) == Progress(0, 0, 0)
+    assert len(sandbox.calls()) == 5
+    assert core.rows("SELECT ctid, xmin FROM pricing.price_history_equity_daily") == before
+    assert core.rows("SELECT FROM pricing.price_revisions") == []
+
+
+def test_g6_a_backfill_costs_symbols_times_pages(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 1000 WHERE fetcher = 'daily_bars'")
+    planned = refresher.plan_backfill(DAILY, THIRTEEN_YEARS, ["AAPL", "FB"])
+    assert planned.tasks == 2 * 5
+    assert refresher.backfill(planned).failed == 0
+    assert len(sandbox.calls()) == sum(call["units"] for call in sandbox.calls()) == 10
+    source = recorded()
+    for symbol in ("AAPL", "FB"):
+        bars = core.history(symbol, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
+        assert {bar.observed_at.date(): bar.close for bar in bars} == {
+            day: Decimal(row["Close"]) for day, row in source[symbol].items()
+        }
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE symbol = 'FB'") < 250, "listed in 2012"
+
+
+def test_g6_a_backfill_reports_what_failed_and_fetches_the_rest(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (DAILY, "NOPE1"))
+    work_until(refresher, is_idle(core))
+    planned = refresher.plan_backfill(DAILY, Window(date(2010, 1, 1), date(2010, 3, 31)), ["AAPL", "NOPE1"])
+    assert refresher.backfill(planned) == Progress(2, 0, 1)
+    assert len(core.history("AAPL", DAILY, date(2010, 1, 1), date(2010, 3, 31))) == 61
+    assert core.one("SELECT array_agg(symbol) FROM pricing.history_coverage") == ["AAPL"]
+
+
+def test_g6_navs_are_backfilled_with_their_five_decimals(core: Core, refresher: Refresher) -> None:
+    planned = refresher.plan_backfill(NAV, Window(date(2024, 1, 1), date(2024, 3, 31)))
+    assert refresher.backfill(planned) == Progress(4, 0, 0)
+    navs = core.history("118632", NAV, date(2024, 1, 1), date(2024, 3, 31))
+    assert len(navs) > 55
+    assert {bar.currency for bar in navs} == {"INR"}
+    assert {bar.close.as_tuple().exponent for bar in navs} == {-5}
+    assert all(bar.open is None and bar.volume is None for bar in navs)
+
+
+# The limits, as the provider sees them
+
+
+def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core, clock: Clock) -> None:
+    """Three drains at once, minute after minute; the sandbox's clock moves with the database's."""
+    core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
+    core.enqueue(QUOTE, *symbols(40))
+    passed = timedelta()
+    with (
+        running_sandbox(
+            clock=lambda: datetime.now(UTC) + passed, credits_per_minute=8, credit_window="sliding"
+        ) as sandbox,
+        ExitStack() as stack,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        drains = [
+            stack.enter_context(refreshing(core.engine, sandbox.url, worker=f"w{number}"))
+            for number in range(3)
+        ]
+        for minute in (1, 2, 3):
+            assert list(pool.map(lambda drain: drain.drain(1), drains)) == [True] * 3
+            assert sum(call["units"] for call in sandbox.calls(TWELVEDATA)) == 8 * minute
+            passed += timedelta(seconds=61)
+            clock.advance(61)
+        assert not any(call["refused"] for call in sandbox.calls())
+    assert Counter(core.statuses().values()) == {"completed": 24, "pending": 16}
