@@ -52,6 +52,7 @@ class CommandLine:
 
     def __init__(self, database_url: str, home: Path) -> None:
         self.home = home
+        self.started: list[subprocess.Popen[str]] = []
         self._environment = {"PRICING_DATABASE_URL": database_url, "PRICING_HOME": str(home)}
 
     def __call__(self, *args: str, **settings: str) -> Said:
@@ -62,10 +63,10 @@ class CommandLine:
         return Said(result.exit_code, result.stdout, result.stderr)
 
     def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a command as a process of its own."""
+        """Start a command as a process of its own; it is killed with the test if it has not ended by then."""
         variables = self._variables({}) | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         environment = {**os.environ, **variables}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "pricing_pipeline.cli", *args],
             env={name: value for name, value in environment.items() if value is not None},
             stdout=subprocess.PIPE,
@@ -73,6 +74,8 @@ class CommandLine:
             text=True,
             **options,
         )
+        self.started.append(process)
+        return process
 
     @contextmanager
     def running(self, **facts: Any) -> Iterator[None]:
@@ -91,6 +94,11 @@ class CommandLine:
 
 
 @pytest.fixture
-def cli(database_url: str, tmp_path: Path) -> CommandLine:
+def cli(database_url: str, tmp_path: Path) -> Iterator[CommandLine]:
     """The command line on this test's database, with a home that does not exist yet."""
-    return CommandLine(database_url, tmp_path / "home")
+    command_line = CommandLine(database_url, tmp_path / "home")
+    yield command_line
+    for process in command_line.started:
+        process.kill()
+        with process:  # closes its pipes and waits for it
+            pass

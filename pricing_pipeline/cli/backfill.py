@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
-from pricing_pipeline.cli.dagster_runs import Webserver
+from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
@@ -86,12 +86,27 @@ def _fetch(
 ) -> Outcome:
     if "dagster" in urls:
         with Webserver(urls["dagster"]) as webserver:
-            if webserver.answers():
-                return in_dagster(webserver, engine, request, show)
-        warn(f"Dagster at {urls['dagster']} does not answer; the backfill runs in this process.")
+            where = _place_of(webserver, request)
+            if isinstance(where, Location):
+                return in_dagster(webserver, where, engine, request, show)
+        warn(f"{where}; the backfill runs in this process.")
     if settings.sandbox and settings.sandbox_url is None and "sandbox" in urls:
         settings = settings.model_copy(update={"sandbox_url": urls["sandbox"]})
     return in_process(settings, engine, request, show)
+
+
+def _place_of(webserver: Webserver, request: Request) -> Location | str:
+    """Where Dagster has the asset, or a clause on why this backfill is nothing for it."""
+    name = request.kind.data_type
+    try:
+        where = webserver.find(name)
+    except DagsterUnreachable:
+        return f"Dagster at {webserver.url} does not answer"
+    if where is None:
+        return f"Dagster at {webserver.url} has no asset price_history/{name} yet"
+    if request.window.start < where.first_day:
+        return f"Dagster's partitions begin on {where.first_day}"
+    return where
 
 
 @contextmanager

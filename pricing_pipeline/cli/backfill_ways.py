@@ -19,10 +19,10 @@ from sqlalchemy.exc import OperationalError
 
 from pricing_pipeline import registry
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Webserver
+from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.program import warn
 from pricing_pipeline.domain import DataType, Window
-from pricing_pipeline.errors import DatabaseError, PricingError, ProviderDown
+from pricing_pipeline.errors import DatabaseError, ProviderDown
 from pricing_pipeline.providers.configured import configured_clients, sandbox_url
 from pricing_pipeline.refresh import Progress, Refresher
 from pricing_pipeline.settings import Settings
@@ -85,15 +85,11 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
     return Outcome(plan.id, end.tasks, end.open, end.failed)
 
 
-def in_dagster(webserver: Webserver, engine: Engine, request: Request, show: Show) -> Outcome:
+def in_dagster(
+    webserver: Webserver, where: Location, engine: Engine, request: Request, show: Show
+) -> Outcome:
     """Have Dagster do it, and follow until everything is fetched. Raises PricingError when it refuses."""
     name = request.kind.data_type
-    where = webserver.find(name)
-    if where is None:
-        raise PricingError(
-            f"Dagster at {webserver.url} has no asset price_history/{name} yet. "
-            "A new data type takes up to half a minute to appear; try again then."
-        )
     run_id = webserver.launch(where, name, request.window, request.symbols)
     show("starting", _NOTHING_YET)
     try:

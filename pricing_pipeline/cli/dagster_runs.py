@@ -68,6 +68,12 @@ class Location:
     repository: str
     location: str
     partitions: tuple[str, ...]
+    """Keys of months, each its first day."""
+
+    @property
+    def first_day(self) -> date:
+        """The first day that a run can be asked for."""
+        return date.fromisoformat(self.partitions[0])
 
 
 class DagsterUnreachable(PricingError):
@@ -90,14 +96,6 @@ class Webserver:
     ) -> None:
         self._http.close()
 
-    def answers(self) -> bool:
-        """True when GraphQL can be spoken there."""
-        try:
-            self._ask("query Hello { version }", {})
-        except DagsterUnreachable:
-            return False
-        return True
-
     def run_url(self, run_id: str) -> str:
         """Where a person can look at a run."""
         return f"{self.url}/runs/{run_id}"
@@ -113,7 +111,7 @@ class Webserver:
     def launch(
         self, where: Location, data_type: str, window: Window, symbols: list[str] | None = None
     ) -> str:
-        """Start one run over the months that `window` touches; returns its id.
+        """Start one run over the months that `window` touches, none before the first partition; returns its id.
 
         Raises PricingError when Dagster refuses, or when there are more symbols than a run can name.
         """
@@ -165,10 +163,10 @@ class Webserver:
 
 
 def _month_tags(where: Location, window: Window) -> dict[str, str]:
-    """The range of partitions, within those there are: the days themselves travel in tags of their own."""
+    """The range of partitions. The last may be a month short of ours for a moment, when a new month begins."""
 
     def month(day: date) -> str:
-        return min(max(day.strftime("%Y-%m-01"), where.partitions[0]), where.partitions[-1])
+        return min(day.strftime("%Y-%m-01"), where.partitions[-1])
 
     return {
         "dagster/asset_partition_range_start": month(window.start),

@@ -1,0 +1,250 @@
+"""`backfill` through Dagster: a real webserver, our real definitions, the sandbox behind them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import pytest
+
+from pricing_pipeline.cli.dagster_runs import Location, Webserver
+from pricing_pipeline.domain import Window
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template
+from pricing_pipeline_tests.sandbox_server import running_sandbox
+
+template = sample_template
+
+FIRST, LAST = date(2013, 1, 10), date(2013, 2, 5)
+WINTER = ["--from", FIRST.isoformat(), "--to", LAST.isoformat()]
+PLACE = Location("__repository__", "pricing_pipeline", ("2000-01-01", "2013-02-01"))
+INSTANCE = """\
+telemetry:
+  enabled: false
+run_coordinator:
+  module: dagster._core.run_coordinator
+  class: DefaultRunCoordinator
+"""
+TAGS = "query($run: ID!) { runOrError(runId: $run) { ... on Run { tags { key value } } } }"
+
+
+@contextmanager
+def dagster_webserver(home: Path, **settings: str) -> Iterator[str]:
+    """Dagster's webserver with our definitions and a storage of its own; runs start at once, without a daemon."""
+    home.mkdir()
+    (home / "dagster.yaml").write_text(INSTANCE)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
+    environment |= {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT), "PRICING_HOME": str(home / "ours")}
+    environment |= {f"PRICING_{name.upper()}": value for name, value in settings.items()}
+    program = Path(sys.executable).with_name("dagster-webserver")
+    module = ["-m", "pricing_pipeline.definitions", "-a", "definitions"]
+    url = f"http://127.0.0.1:{port}"
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(
+            [program, *module, "-h", "127.0.0.1", "-p", str(port)], env=environment, stdout=log, stderr=log
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while not _answers(url):
+                assert process.poll() is None, (home / "log").read_text()
+                assert time.monotonic() < deadline, (home / "log").read_text()
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/server_info", trust_env=False, timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def test_g6_a_backfill_is_a_run_that_is_followed(
+    cli: CommandLine, core: Core, tmp_path: Path, database_url: str
+) -> None:
+    with (
+        running_sandbox() as sandbox,
+        dagster_webserver(tmp_path / "dagster", database_url=database_url, sandbox_url=sandbox.url) as url,
+        cli.running(urls={"dagster": url, "sandbox": sandbox.url}),
+    ):
+        # A process, because one can be given up on: a run that never starts is followed for ever.
+        process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL,IBM", "--json")
+        stdout, stderr = process.communicate(timeout=120)
+        assert (process.returncode, stderr) == (0, "")
+        content = json.loads(stdout)
+        tags = httpx.post(
+            f"{url}/graphql", json={"query": TAGS, "variables": {"run": content["run_id"]}}, trust_env=False
+        ).json()["data"]["runOrError"]["tags"]
+
+        # A data type that Dagster has not loaded yet is not refused, only fetched here.
+        core.rows(
+            "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, history_from)"
+            " VALUES ('share_daily', 'daily_bars', 1440, '1990-01-01')"
+        )
+        here = cli("backfill", "share_daily", *WINTER, "--symbols", "AAPL", "--json")
+        calls = len(sandbox.calls("twelvedata"))
+    assert content["run_url"] == f"{url}/runs/{content['run_id']}"
+    counts = {name: content[name] for name in ("tasks", "open", "failed", "calls", "rows_stored")}
+    assert counts == {"tasks": 2, "open": 0, "failed": 0, "calls": 2, "rows_stored": 36}
+    told = {tag["key"]: tag["value"] for tag in tags}
+    assert told["dagster/asset_partition_range_start"] == "2013-01-01"
+    assert told["dagster/asset_partition_range_end"] == "2013-02-01"
+    assert told["pricing/symbols"] == "AAPL,IBM"
+    assert (told["pricing/from"], told["pricing/to"]) == ("2013-01-10", "2013-02-05")
+    assert "pricing/drain" not in told
+    assert (
+        core.one("SELECT run_id FROM pricing.backfills WHERE data_type = :type", type=DAILY)
+        == content["run_id"]
+    )
+    assert here.exit_code == 0
+    assert here.json["run_id"] is None
+    assert "has no asset price_history/share_daily yet; the backfill runs in this process" in here.stderr
+    assert calls == 3
+
+
+# What a healthy Dagster does not show, by a server that says what the test wants. The answers are real ones.
+
+
+class Answering:
+    """Answers each POST with the next of these bodies."""
+
+    def __init__(self, *bodies: str) -> None:
+        self.requests: list[bytes] = []
+        left = list(bodies)
+        requests = self.requests
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                requests.append(self.rfile.read(int(self.headers["Content-Length"])))
+                body = left.pop(0).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            '{"data": {"launchRun": {"__typename": "PythonError", "message": "Error: no such partition\\n at x"}}}',
+            "PythonError): Error: no such partition",
+        ),
+        (
+            '{"data": {"launchRun": {"__typename": "RunConfigValidationInvalid",'
+            ' "errors": [{"message": "one"}, {"message": "two"}]}}}',
+            "one; two",
+        ),
+        ('{"data": {"launchRun": {"__typename": "RunConflict"}}}', "it gives no reason"),
+        ('{"errors": [{"message": "Cannot query field"}]}', "Cannot query field"),
+        ("<html>a proxy</html>", "does not answer"),
+        ("[]", "does not answer as expected"),
+    ],
+)
+def test_a_run_that_is_refused_is_said_in_one_sentence(body: str, words: str) -> None:
+    with (
+        Answering(body) as server,
+        Webserver(server.url) as webserver,
+        pytest.raises(PricingError) as caught,
+    ):
+        webserver.launch(PLACE, DAILY, Window(FIRST, LAST), ["AAPL"])
+    assert words in str(caught.value)
+    assert server.url in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_symbols_than_a_tag_can_hold_are_refused_before_anything_starts() -> None:
+    with Answering() as server, Webserver(server.url) as webserver:
+        with pytest.raises(PricingError, match="500 symbols are more than one run can name"):
+            webserver.launch(PLACE, DAILY, Window(FIRST, LAST), [f"SYM{number}" for number in range(500)])
+        assert server.requests == []
+
+
+FOUND = (
+    '{"data": {"assetNodeOrError": {"__typename": "AssetNode", "partitionKeys": ["2000-01-01", "2013-02-01"],'
+    ' "repository": {"name": "r", "location": {"name": "l"}}}}}'
+)
+LAUNCHED = '{"data": {"launchRun": {"__typename": "LaunchRunSuccess", "run": {"runId": "0b5e"}}}}'
+
+
+def status(value: str) -> str:
+    return f'{{"data": {{"runOrError": {{"__typename": "Run", "status": "{value}"}}}}}}'
+
+
+def test_a_run_that_dies_before_it_has_planned_is_told(cli: CommandLine, core: Core) -> None:
+    with (
+        Answering(FOUND, LAUNCHED, status("QUEUED"), status("FAILURE")) as server,
+        cli.running(urls={"dagster": server.url}),
+    ):
+        said = cli("backfill", DAILY, *WINTER, "--json")
+    assert said.exit_code == 1
+    assert said.json["backfill_id"] is None
+    assert said.json["run_status"] == "FAILURE"
+    assert said.stderr == (
+        f"error: the run ended as FAILURE before anything was planned: {server.url}/runs/0b5e\n"
+    )
+
+
+def test_a_run_that_dies_with_tasks_left_is_told(cli: CommandLine, core: Core) -> None:
+    plan: dict[str, Any] = {"type": DAILY, "first": FIRST, "last": LAST, "run": "0b5e"}
+    core.rows("SELECT pricing.plan_backfill(:type, :first, :last, NULL, :run)", **plan)
+    with (
+        Answering(FOUND, LAUNCHED, status("CANCELED")) as server,
+        cli.running(urls={"dagster": server.url}),
+    ):
+        said = cli("backfill", DAILY, *WINTER)
+    assert said.exit_code == 1
+    assert "the run ended as CANCELED with 5 of 5 tasks still queued" in said.stderr
+
+
+def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.data_type_registry SET history_from = '1990-01-01' WHERE data_type = :t", t=DAILY
+    )
+    with (
+        running_sandbox() as sandbox,
+        Answering(FOUND) as server,
+        cli.running(urls={"dagster": server.url, "sandbox": sandbox.url}),
+    ):
+        said = cli(
+            "backfill", DAILY, "--from", "1999-12-20", "--to", "2000-01-05", "--symbols", "AAPL", "--json"
+        )
+    assert said.exit_code == 0
+    assert said.json["from"] == "1999-12-20"
+    assert said.stderr == (
+        "warning: Dagster's partitions begin on 2000-01-01; the backfill runs in this process.\n"
+    )
