@@ -33,8 +33,13 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     }
     if not snapshot.data_types:
         return dg.Definitions(sensors=[follow_registry(snapshot)], resources=resources)
+    schedules, unscheduled = scheduled_refreshes(snapshot)
     return dg.Definitions(
-        assets=[price_history_assets(snapshot), *latest_price_assets(snapshot), *source_assets(snapshot)],
+        assets=[
+            price_history_assets(snapshot),
+            *latest_price_assets(snapshot, unscheduled),
+            *source_assets(snapshot),
+        ],
         jobs=[refresh_job(snapshot)],
         sensors=[
             refresh_watched(snapshot),
@@ -42,7 +47,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             follow_registry(snapshot),
             prune_dagster,
         ],
-        schedules=[*scheduled_refreshes(snapshot), check_schedule(snapshot)],
+        schedules=[*schedules, check_schedule(snapshot)],
         asset_checks=[on_time_checks(snapshot)],
         resources=resources,
         executor=dg.in_process_executor,

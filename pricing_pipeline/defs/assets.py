@@ -111,8 +111,11 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
     return [*providers, subscriptions]
 
 
-def latest_price_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
-    """One external asset per data type, with the freshness policy that the registry's TTL asks for."""
+def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, str]) -> list[dg.AssetSpec]:
+    """One external asset per data type, with the freshness policy that the registry's TTL asks for.
+
+    `unscheduled` says why types have no schedule that their row asks for.
+    """
     return [
         dg.AssetSpec(
             latest_key(kind.data_type),
@@ -120,7 +123,8 @@ def latest_price_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             group_name="latest_price",
             kinds={"postgres", "table"},
             description=f"{_sentence(kind)} The newest price of each symbol, due again "
-            f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it.",
+            f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it."
+            f"{_no_schedule(unscheduled.get(kind.data_type))}",
             freshness_policy=freshness_policy(kind),
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
@@ -265,6 +269,12 @@ def _history_sentence(kind: DataType) -> str:
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {kind.history_from} can be backfilled: choose months under Materialize."
+
+
+def _no_schedule(fault: str | None) -> str:
+    if fault is None:
+        return ""
+    return f" **Its schedule is not followed; correct it in pricing.data_type_registry.** {fault}"
 
 
 def _minutes(ttl: int) -> str:

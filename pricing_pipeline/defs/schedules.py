@@ -1,5 +1,6 @@
 """Schedules: scheduled data types by their cron expression, in their own time zone."""
 
+import logging
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -11,15 +12,29 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType
 
+_LOG = logging.getLogger(__name__)
 
-def scheduled_refreshes(snapshot: RegistrySnapshot) -> list[dg.ScheduleDefinition]:
-    """One schedule for each scheduled data type, in the row's own time zone."""
-    return [_schedule(kind) for kind in snapshot.data_types if kind.refresh_schedule]
+
+def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDefinition], dict[str, str]]:
+    """One schedule for each scheduled data type, in the row's own time zone.
+
+    Also why types have none whose row Dagster cannot follow: one bad row must not take all others down.
+    """
+    schedules, faults = [], {}
+    for kind in snapshot.data_types:
+        if kind.refresh_schedule is None:
+            continue
+        try:
+            schedules.append(_schedule(kind))
+        except dg.DagsterInvalidDefinitionError as error:
+            faults[kind.data_type] = str(error)
+            _LOG.warning("data type %s is not refreshed by its schedule: %s", kind.data_type, error)
+    return schedules, faults
 
 
 def _schedule(kind: DataType) -> dg.ScheduleDefinition:
     @dg.schedule(
-        name=f"refresh_{kind.data_type}",
+        name=f"{kind.data_type}_schedule",
         job_name="refresh",
         cron_schedule=kind.refresh_schedule or "",
         execution_timezone=kind.schedule_timezone,

@@ -1,0 +1,121 @@
+"""Scheduled data types: when they are asked for, and what one tick of their schedule does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+
+from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage
+
+FUNDS = {"118632", "119551", "120841", "125497"}
+SLOT = datetime(2026, 11, 18, 18, 0, tzinfo=UTC)
+
+
+def evaluated(stage: Stage, schedule: str) -> ScheduleExecutionData:
+    context = dg.build_schedule_context(
+        instance=stage.instance,
+        scheduled_execution_time=SLOT,
+        repository_def=stage.repository,
+        resources={"database": stage.repository.get_top_level_resources()["database"]},
+    )
+    return stage.repository.get_schedule_def(schedule).evaluate_tick(context)
+
+
+def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None:
+    schedule = stage.repository.get_schedule_def("mf_nav_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 23 * * *", "Asia/Kolkata")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    assert schedule.job_name == "refresh"
+    assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
+
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_schedule = '0 9 * * 1-5',"
+        " schedule_timezone = 'America/New_York' WHERE data_type = 'mf_nav'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = '0 1 * * *'"
+        " WHERE data_type = 'equity_daily'"
+    )
+    stage.reload()
+    schedule = stage.repository.get_schedule_def("mf_nav_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 9 * * 1-5", "America/New_York")
+    assert stage.repository.get_schedule_def("equity_daily_schedule").execution_timezone == "America/New_York"
+
+
+@pytest.mark.parametrize("cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 0 * * * *", ""])
+def test_b14_b8_one_bad_cron_expression_takes_nothing_else_down(stage: Stage, core: Core, cron: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
+        " refresh_schedule) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron)",
+        cron=cron,
+    )
+    stage.reload()
+    assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
+    description = stage.spec("latest_price", "bad_nav").description or ""
+    assert "Its schedule is not followed" in description
+    assert f"invalid cron schedule '{cron}'" in description
+    assert "not followed" not in str(stage.spec("latest_price", NAV).description)
+
+
+def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> None:
+    for name in ("watched", "refresh", "prices", "check_prices", "refresh_watched"):
+        core.rows(
+            "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
+            " refresh_schedule) VALUES (:name, 'nav', 5, 'scheduled', '0 1 * * *')",
+            name=name,
+        )
+    stage.reload()
+    assert len(stage.repository.schedule_defs) == 7
+    assert stage.repository.get_all_jobs()
+
+
+def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage, core: Core) -> None:
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = '125497'")
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = '120841'")
+    tick = evaluated(stage, "mf_nav_schedule")
+    (request,) = tick.run_requests or ()
+    assert request.asset_selection == [dg.AssetKey(["price_history", NAV])]
+    assert request.partition_key == datetime.now(UTC).strftime("%Y-%m-01")
+    assert request.run_key == "mf_nav-2026-11-18T18:00:00+00:00"
+    assert request.tags["pricing/drain"] == "true"
+    assert request.tags["dagster/max_runtime"] == "185"
+    assert request.tags["pricing/queued"] == "2"
+    assert {task.symbol: (task.data_type, task.priority) for task in core.tasks()} == {
+        "118632": (NAV, -1),
+        "119551": (NAV, -1),
+    }
+
+
+def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
+    assert evaluated(stage, "mf_nav_schedule").run_requests
+    queued = core.tasks()
+    assert {task.symbol for task in queued} == FUNDS
+    again = evaluated(stage, "mf_nav_schedule")
+    assert not again.run_requests
+    assert again.skip_message == "every instrument of the type is queued already, or there is none"
+    assert core.tasks() == queued
+
+
+def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (NAV, "118632"))
+    assert evaluated(stage, "mf_nav_schedule").run_requests
+    assert {task.symbol: task.priority for task in core.tasks()} == {
+        "118632": 1,
+        **dict.fromkeys(FUNDS - {"118632"}, -1),
+    }
+
+
+@pytest.mark.parametrize(("pairs", "runs"), [([], 0), ([(QUOTE, "AAPL"), (DAILY, "IBM")], 1)])
+def test_g2_checks_run_hourly_while_anyone_watches(
+    stage: Stage, core: Core, pairs: list[tuple[str, str]], runs: int
+) -> None:
+    assert stage.repository.get_schedule_def("check_prices").cron_schedule == "17 * * * *"
+    if pairs:
+        core.heartbeat("ann", *pairs)
+    tick = evaluated(stage, "check_prices")
+    assert len(tick.run_requests or ()) == runs
+    assert bool(tick.skip_message) == (not runs)
