@@ -226,6 +226,18 @@ def test_the_tables_of_the_architecture_are_those_of_the_migrations() -> None:
     assert listed == made
 
 
+def test_jobs_sensors_and_schedules_of_the_architecture_exist() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    (said,) = re.findall(r"^- Jobs (.*?)^- ", page, re.MULTILINE | re.DOTALL)
+    known = source_strings()
+    for name in re.findall(r"`([^`]+)`", said):
+        assert set(filter(None, name.split("<data_type>"))) <= known, f"there is no {name}"
+    sensors = "\n".join(path.read_text() for path in (PACKAGE / "defs").glob("*.py"))
+    names = re.findall(r'@dg\.sensor\(\s*name="(\w+)"', sensors)
+    assert names
+    assert set(names) <= set(re.findall(r"`(\w+)`", said))
+
+
 # ── Commands ─────────────────────────────────────────────────────────────────────────────────────
 
 
