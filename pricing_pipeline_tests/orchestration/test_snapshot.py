@@ -1,0 +1,194 @@
+"""Definitions never depend on a live database (FAULTS 23): last good copy, handed-on copy, and the reload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.code_pointer import CodePointer
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
+from dagster._core.definitions.reconstruct import (
+    initialize_repository_def_from_pointer,
+    reconstruct_repository_def_from_pointer,
+)
+from dagster._core.definitions.repository_definition import RepositoryLoadData
+from sqlalchemy import make_url
+
+from pricing_pipeline.defs.snapshot import EMPTY, RegistrySnapshot, take
+from pricing_pipeline.settings import load_settings
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+NOWHERE = "postgresql://worker:canary-of-the-url@127.0.0.1:9/pricing"
+DEFINITIONS = CodePointer.from_module("pricing_pipeline.definitions", "definitions", working_directory=None)
+
+
+@pytest.fixture
+def load_context() -> Iterator[None]:
+    """What a process remembers of how its definitions were loaded; other tests start from nothing."""
+    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
+        yield
+
+
+def types(stage: Stage) -> set[str]:
+    return {
+        spec.key.path[1]
+        for spec in stage.definitions.resolve_all_asset_specs()
+        if spec.key.path[0] == "price_history"
+    }
+
+
+def test_b1_definitions_load_from_the_last_good_copy_while_the_database_is_away(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = take(load_settings())
+    monkeypatch.setenv("PRICING_DATABASE_URL", NOWHERE)
+    stage.reload()
+    assert types(stage) == {QUOTE, DAILY, FX, NAV}
+    assert take(load_settings()) == before
+    assert "using the last good copy" in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_b1_the_copy_is_the_registry_and_nothing_else(
+    stage: Stage, core: Core, database_url: str, tmp_path: Path
+) -> None:
+    kept = (tmp_path / "registry.json").read_text()
+    snapshot = RegistrySnapshot.from_json(kept)
+    assert snapshot == take(load_settings())
+    assert snapshot.version == core.one("SELECT version FROM pricing.registry_state")
+    assert snapshot.names() == [DAILY, QUOTE, FX, NAV]
+    assert set(snapshot.providers) == {"mfapi", "twelvedata"}
+    assert snapshot.routes == {
+        DAILY: ["twelvedata"],
+        QUOTE: ["twelvedata"],
+        FX: ["twelvedata"],
+        NAV: ["mfapi"],
+    }
+    password = make_url(database_url).password
+    assert password is None or str(password) not in kept
+    assert [path.name for path in tmp_path.iterdir()] == ["registry.json"]
+
+
+@pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"version": 3}'])
+def test_b1_without_a_copy_that_can_be_read_only_the_follower_waits(
+    environment: None, core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str | None
+) -> None:
+    if kept is not None:
+        (tmp_path / "registry.json").write_text(kept)
+    with monkeypatch.context() as outage:
+        outage.setenv("PRICING_DATABASE_URL", NOWHERE)
+        assert take(load_settings()) == EMPTY
+        with dg.DagsterInstance.ephemeral() as instance:
+            stage = Stage(instance)
+    assert list(stage.definitions.resolve_all_asset_specs()) == []
+    assert [sensor.name for sensor in stage.repository.sensor_defs] == ["follow_registry"]
+    # The database is back, and its registry is not the one that was loaded.
+    version = core.one("SELECT version FROM pricing.registry_state")
+    assert f"the registry has version {version}, loaded is 0" in str(
+        stage.tick("follow_registry").skip_message
+    )
+
+
+def test_b1_a_registry_without_rows_waits_for_the_first(stage: Stage, core: Core) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false")
+    stage.reload()
+    assert [sensor.name for sensor in stage.repository.sensor_defs] == ["follow_registry"]
+    assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
+
+
+def test_b1_a_copy_that_cannot_be_kept_is_no_reason_to_fail(
+    environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PRICING_HOME", str(tmp_path / "file"))
+    assert take(load_settings()).names() == [DAILY, QUOTE, FX, NAV]
+    assert "cannot be kept" in caplog.text
+
+
+def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
+    environment: None,
+    core: Core,
+    sandbox: RunningSandbox,
+    load_context: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A type is retired while its run starts: the worker's definitions still have it, the others are served."""
+    location = initialize_repository_def_from_pointer(DEFINITIONS)
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
+    with monkeypatch.context() as outage:
+        outage.setenv("PRICING_DATABASE_URL", NOWHERE)
+        worker = reconstruct_repository_def_from_pointer(DEFINITIONS, location.repository_load_data)
+    assert worker.asset_graph.get_all_asset_keys() == location.asset_graph.get_all_asset_keys()
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = worker.get_implicit_global_asset_job_def().execute_in_process(
+            instance=instance,
+            partition_key="2010-03-01",
+            asset_selection=[dg.AssetKey(["price_history", name]) for name in (DAILY, NAV)],
+            raise_on_error=False,
+        )
+    (failure,) = [event for event in run.all_events if event.is_step_failure]
+    assert failure.step_failure_data.user_failure_data.description == (
+        "unknown data type mf_nav. pricing-pipeline registry list shows the active ones."
+    )
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = 'equity_daily'") == 4 * 23
+
+
+def test_b1_a_code_server_that_starts_reads_the_registry(
+    environment: None, core: Core, load_context: None
+) -> None:
+    """To Dagster it reconstructs, too, yet nothing was handed to it."""
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    repository = reconstruct_repository_def_from_pointer(DEFINITIONS, RepositoryLoadData())
+    names = {key.path[1] for key in repository.asset_graph.materializable_asset_keys}
+    assert names == {DAILY, QUOTE, FX}
+
+
+def test_b1_an_unchanged_registry_needs_no_reload(stage: Stage, core: Core) -> None:
+    version = core.one("SELECT version FROM pricing.registry_state")
+    skip = stage.tick("follow_registry").skip_message
+    assert skip == f"the registry is unchanged (version {version})"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'fx_rate'",
+        "UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'",
+        "DELETE FROM pricing.data_type_registry WHERE data_type = 'fx_rate'",
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('new_quote', 'quote', 5)",
+    ],
+)
+def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, change: str) -> None:
+    loaded = core.one("SELECT version FROM pricing.registry_state")
+    core.rows(change)
+    tick = stage.tick("follow_registry")
+    assert tick.skip_message == (
+        f"the registry has version {loaded + 1}, loaded is {loaded}: reload the code location, "
+        "or set PRICING_CODE_SOCKET so that it is done for you"
+    )
+    stage.reload()
+    assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
+
+
+def test_b1_no_second_reload_while_one_is_under_way(stage: Stage, core: Core, clock: Clock) -> None:
+    """What would come of another ask is a reload that starts from the beginning."""
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'fx_rate'")
+    version = core.one("SELECT version FROM pricing.registry_state")
+    asked = json.dumps({"version": version, "at": core.clock().timestamp()})
+    clock.advance(18)
+    assert stage.tick("follow_registry", asked).skip_message == "the definitions are being reloaded"
+    clock.advance(3)
+    assert "set PRICING_CODE_SOCKET" in str(stage.tick("follow_registry", asked).skip_message)
+    # A newer version is worth a reload of its own.
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 3 WHERE data_type = 'fx_rate'")
+    asked = json.dumps({"version": version, "at": core.clock().timestamp()})
+    assert f"has version {version + 1}" in str(stage.tick("follow_registry", asked).skip_message)
