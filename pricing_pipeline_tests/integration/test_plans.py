@@ -1,0 +1,225 @@
+"""What runs every second reads little, however much there is: no sequential scan of a table that grows.
+
+EXPLAIN does not see into functions, so the rows that were really read are counted by the server, per table
+and index, for the transaction that ran the statement eight times: by then plans are generic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline_tests.fix_core import sample_template
+from pricing_pipeline_tests.fix_database import TestServer
+
+template = sample_template
+
+TURNS = 8
+FILL = """
+INSERT INTO pricing.instruments (asset_class, symbol)
+SELECT 'equity', 'S' || n FROM generate_series(1, 10000) AS n;
+
+-- 20,000 watched pairs, none due; 30,000 viewers
+INSERT INTO pricing.demand (data_type, symbol, due_at)
+SELECT t, 'S' || n, pricing.clock() + interval '1 hour'
+FROM generate_series(1, 10000) AS n, unnest(ARRAY['equity_quote', 'equity_daily']) AS t;
+INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)
+SELECT 'user ' || n % 500 + u, 'equity_quote', 'S' || n FROM generate_series(1, 10000) AS n, generate_series(0, 2) AS u;
+INSERT INTO pricing.latest_prices
+    (data_type, symbol, amount, scale, observed_at, fetched_at, provider, call_id, source_text)
+SELECT 'equity_quote', 'S' || n, n, 2, pricing.clock(), pricing.clock(), 'twelvedata', n, '1'
+FROM generate_series(1, 10000) AS n;
+
+-- 10,000 tasks of one provider lie before 500 of the other; some are in work, some wait for their time
+INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes)
+SELECT 'equity_quote', 'S' || n, 'twelvedata', n % 7, 1 FROM generate_series(1, 10000) AS n;
+INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes)
+SELECT 'mf_nav', (100000 + n)::text, 'mfapi', -1, 1440 FROM generate_series(1, 500) AS n;
+INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, status, claim_token, lease_until, call_id)
+SELECT 'equity_daily', 'P' || n, 'twelvedata', 'processing', gen_random_uuid(), pricing.clock() + interval '1 minute', n
+FROM generate_series(1, 50) AS n;
+INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, status, run_after)
+SELECT 'equity_daily', 'W' || n, 'twelvedata', 'scheduled', pricing.clock() + interval '1 minute'
+FROM generate_series(1, 2000) AS n;
+
+-- 30,000 calls of the last days, of which 20 lie within the last minute and five are open
+INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units, reserved_bytes,
+    worker, started_at, finished_at, outcome)
+SELECT 'twelvedata', 'equity_quote', '{}', '-infinity', 'infinity', 1, 600, 'w',
+       pricing.clock() - n * interval '3 seconds', pricing.clock(), 'ok' FROM generate_series(1, 30000) AS n;
+INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units, reserved_bytes,
+    worker, started_at)
+SELECT 'twelvedata', 'equity_quote', '{}', '-infinity', 'infinity', 1, 600, 'w', pricing.clock()
+FROM generate_series(1, 5) AS n;
+
+INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)
+SELECT t, 'S' || s, timestamptz '2010-01-01 00:00Z' + d * interval '1 day', 1, 2, 'twelvedata', 1, pricing.clock()
+FROM generate_series(1, 20) AS s, generate_series(0, 499) AS d, unnest(ARRAY['equity_daily', 'mf_nav']) AS t;
+ANALYZE;
+"""
+GROWING = {
+    "active_subscriptions",
+    "api_call_queue_live",
+    "collector_call_log",
+    "demand",
+    "instruments",
+    "latest_prices",
+    "price_history_equity_daily",
+    "price_history_mf_nav",
+}
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What one run of a statement read, on average: rows by table or index; and tables scanned from end to end."""
+
+    rows: dict[str, float]
+    scanned: set[str]
+
+    @property
+    def total(self) -> float:
+        return sum(self.rows.values())
+
+
+@pytest.fixture(scope="module")
+def filled(server: TestServer, template: str) -> Iterator[Connection[Any]]:
+    """One large database for all tests here: each works in a transaction that is rolled back."""
+    name = f"pricing_test_{uuid4().hex[:16]}"
+    server.create(name, template)
+    try:
+        with psycopg.connect(server.url(name), autocommit=True) as connection:
+            connection.execute(FILL)
+            connection.execute("VACUUM pricing.collector_call_log")
+            yield connection
+    finally:
+        server.drop(name)
+
+
+@pytest.fixture
+def reads(filled: Connection[Any]) -> Iterator[Callable[..., Reads]]:
+    def counters() -> dict[tuple[str, str], tuple[int, int]]:
+        found = filled.execute(
+            "SELECT relname, relkind, pg_stat_get_xact_numscans(oid), pg_stat_get_xact_tuples_returned(oid)"
+            " FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind IN ('r', 'i')"
+        )
+        return {(name, kind): (scans, rows) for name, kind, scans, rows in found}
+
+    def measure(statement: str, *parameters: object) -> Reads:
+        before = counters()  # earlier transactions of this session may still be in them
+        for _ in range(TURNS):
+            filled.execute(statement, parameters)
+        after = counters()
+        rows = {name: (after[name, kind][1] - count) / TURNS for (name, kind), (_, count) in before.items()}
+        scanned = {
+            name
+            for (name, kind), (scans, _) in before.items()
+            if kind == "r" and after[name, kind][0] > scans
+        }
+        return Reads({name: count for name, count in rows.items() if count}, scanned & GROWING)
+
+    with filled.transaction(force_rollback=True):
+        yield measure
+
+
+CLAIM = "SELECT * FROM (SELECT id FROM pricing.claim_calls(%s, 'w', %s)) claimed"
+
+
+def test_a3_a_claim_reads_what_it_takes_and_not_the_queue(reads: Callable[..., Reads]) -> None:
+    seen = reads(CLAIM, "twelvedata", 1)
+    assert seen.scanned == set()
+    assert seen.rows["live_claim"] >= 100, "a batch of a hundred"
+    assert seen.total < 1500, seen.rows
+
+
+def test_b16_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callable[..., Reads]) -> None:
+    """FAULTS 25."""
+    seen = reads(CLAIM, "mfapi", 3)
+    assert seen.scanned == set()
+    assert seen.total < 200, seen.rows
+
+
+def test_a6_the_rate_limit_reads_its_window_only(reads: Callable[..., Reads]) -> None:
+    seen = reads("SELECT pricing.units_available('twelvedata', pricing.clock())")
+    assert seen.scanned == set()
+    assert seen.rows["collector_call_log_rate"] < 60, "21 s of calls and the open ones"
+
+
+def test_b10_the_quota_reads_hours_and_open_calls_only(reads: Callable[..., Reads]) -> None:
+    seen = reads("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
+    assert seen.scanned == set()
+    assert seen.total < 50, seen.rows
+
+
+def test_b6_a_check_with_nothing_due_reads_next_to_nothing(reads: Callable[..., Reads]) -> None:
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert seen.total < 30, seen.rows
+
+
+def test_b6_a_check_reads_what_is_due_and_not_what_is_watched(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute(
+        "UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = 'equity_quote' AND symbol LIKE 'S1_'"
+    )
+    filled.execute("DELETE FROM pricing.api_call_queue_live WHERE symbol LIKE 'S1_'")
+    filled.execute("UPDATE pricing.latest_prices SET fetched_at = '2000-01-01' WHERE symbol LIKE 'S1_'")
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert seen.total < 200, seen.rows
+    row = filled.execute(
+        "SELECT count(*) FROM pricing.api_call_queue_live WHERE symbol LIKE 'S1_'"
+    ).fetchone()
+    assert row == (10,)
+
+
+def test_b5_a_heartbeat_reads_its_own_pairs(reads: Callable[..., Reads]) -> None:
+    pairs = (["equity_quote"] * 3, ["S1", "S2", "S3"])
+    seen = reads("SELECT pricing.heartbeat('user 1', %s, %s)", *pairs)
+    assert seen.scanned == set()
+    assert seen.total < 200, seen.rows
+
+
+def test_b7_a_first_heartbeat_reads_its_own_pairs(reads: Callable[..., Reads]) -> None:
+    pairs = (["equity_quote"] * 3, ["S4", "S5", "S6"])
+    seen = reads("SELECT pricing.heartbeat(clock_timestamp()::text, %s, %s)", *pairs)
+    assert seen.scanned == set()
+    assert seen.total < 200, seen.rows
+
+
+STEPS = {
+    "promote": "SELECT pricing.promote_tasks()",
+    "recover": "SELECT pricing.recover_tasks()",
+    "expire": "SELECT pricing.expire_calls()",
+    "hold": "SELECT pricing.hold_tasks('{1,2,3}', gen_random_uuid())",
+    "complete": "SELECT pricing.complete_tasks('{1,2,3}', gen_random_uuid())",
+    "fail": "SELECT pricing.fail_tasks('{1,2,3}', gen_random_uuid(), 'provider_down', 'x', false)",
+    "settle": "SELECT pricing.settle_call(1, 'ok', 200, 5)",
+    "enqueue": "SELECT pricing.enqueue('equity_quote', '{S1,S2,S3}', '{1,1,1}')",
+    "providers with work": named("queue.providers_with_work"),
+    "is busy": named("queue.is_busy"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b11_each_step_of_a_worker_reads_little(reads: Callable[..., Reads], step: str) -> None:
+    """A scan that ends at its first row does no harm: EXISTS does that."""
+    seen = reads(STEPS[step])
+    assert seen.total < 300, seen.rows
+
+
+def test_g6_reading_history_touches_its_own_partition_only(reads: Callable[..., Reads]) -> None:
+    statement = named("prices.history").replace(":data_type", "'equity_daily'").replace(":symbol", "'S7'")
+    statement = statement.replace(":first_day", "'2010-03-01'").replace(":last_day", "'2010-03-31'")
+    seen = reads(statement)
+    assert seen.scanned == set()
+    assert {name: count for name, count in seen.rows.items() if name.startswith("price_history")} == {
+        "price_history_equity_daily_pkey": 31
+    }
