@@ -1,0 +1,99 @@
+"""One code server, as `up` starts it and workspace.yaml finds it: it reloads when the registry changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster._utils.log import get_dagster_logger
+
+from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.fix_dagster import an_instance
+from pricing_pipeline_tests.sandbox_server import wait_until
+
+ROOT = Path(__file__).parents[2]
+LOCATION = "pricing_pipeline"
+
+
+def listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+@pytest.fixture
+def code_server(
+    environment: None, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[subprocess.Popen[bytes]]:
+    path = open_folder / "code.sock"
+    (open_folder / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    monkeypatch.setenv("PRICING_CODE_SOCKET", str(path))
+    monkeypatch.setenv("DAGSTER_HOME", str(open_folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    arguments = ["code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"]
+    options = ["-s", str(path), "--location-name", LOCATION, "--log-level", "warning"]
+    with subprocess.Popen(
+        [str(Path(sys.executable).parent / "dagster"), *arguments, *options],
+        cwd=open_folder,
+        start_new_session=True,
+    ) as process:
+        try:
+            wait_until(lambda: listens(path), 60)
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def names(daemon: WorkspaceProcessContext) -> set[str]:
+    """Data types of the code location as daemon and webserver see it now."""
+    daemon.refresh_code_location(LOCATION)
+    location = daemon.create_request_context().get_code_location(LOCATION)
+    (repository,) = location.get_repositories().values()
+    keys = repository.asset_graph.materializable_asset_keys
+    return {key.path[1] for key in keys}
+
+
+def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
+    code_server: subprocess.Popen[bytes], core: Core, tmp_path: Path
+) -> None:
+    logger = get_dagster_logger("daemon")
+    with (
+        an_instance(tmp_path) as instance,
+        create_test_daemon_workspace_context(
+            WorkspaceFileTarget([str(ROOT / "workspace.yaml")]), instance
+        ) as daemon,
+    ):
+        sample = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"}
+        assert names(daemon) == sample
+        core.rows(
+            "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+            " VALUES ('new_quote', 'quote', 5)"
+        )
+        core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+        began = time.monotonic()
+        # The sensor is evaluated in the code server, and tells it to reload itself.
+        list(execute_sensor_iteration(daemon, logger, None, None))
+        wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"}, 30)
+        assert time.monotonic() - began < 30
+        skips = [tick.skip_reason for tick in ticks(instance)]
+        assert any("reloading: the registry changed from version" in str(reason) for reason in skips)
+        assert code_server.poll() is None
+
+
+def ticks(instance: dg.DagsterInstance) -> list[object]:
+    return [
+        tick
+        for state in instance.all_instigator_state()
+        for tick in instance.get_ticks(state.instigator_origin_id, state.selector_id)
+    ]
