@@ -203,6 +203,36 @@ def definitions(path: Path) -> set[str]:
     return found
 
 
+def test_g7_the_layout_that_the_architecture_shows_is_there() -> None:
+    """One package for the code, one for its tests, and Dagster's usual files at the top level."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    (layout,) = re.findall(r"^## Layout\n(.*?)^Imports", page, re.MULTILINE | re.DOTALL)
+    inside = set(re.findall(r"\b(\w+(?:\.py|/))(?=[ \n])", layout)) - {"pricing_pipeline/"}
+    top = {"pricing_pipeline_tests/", "migrations/"}
+    missing = [name for name in inside - top if not (PACKAGE / name).exists()]
+    missing += [name for name in inside & top if not (ROOT / name).exists()]
+    assert missing == []
+    assert {path.name for path in PACKAGE.iterdir() if path.suffix == ".py"} - inside <= _UNSHOWN
+    files = [
+        "pyproject.toml",
+        "workspace.yaml",
+        "dagster.yaml",
+        "Makefile",
+        "README.md",
+        ".env.example",
+        ".ci/run",
+    ]
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= {
+        PACKAGE.name,
+        "pricing_pipeline_tests",
+        "benchmarks",
+    }
+
+
+_UNSHOWN = {"__init__.py", "home.py", "ports.py", "processes.py"}
+
+
 def test_the_processes_of_the_architecture_are_those_that_up_starts() -> None:
     page = (ROOT / "docs/architecture.md").read_text()
     tree = ast.parse((PACKAGE / "stack.py").read_text())
