@@ -312,11 +312,18 @@ class Refresher:
         )
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
-        """Run in one transaction, again when the database chose it as the victim of a deadlock."""
+        """Run in one transaction, again when it was the victim of a deadlock or its session was lost.
+
+        The fence makes that safe: had the lost one been committed after all, nothing would be held any more.
+        """
         for attempt in range(1, _STORE_ATTEMPTS + 1):
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
+            except DatabaseError:
+                if attempt == _STORE_ATTEMPTS:
+                    raise
+                time.sleep(attempt)
             except DBAPIError as error:
                 if (
                     attempt == _STORE_ATTEMPTS

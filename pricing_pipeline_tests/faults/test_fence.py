@@ -240,6 +240,16 @@ def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, cloc
     assert core.task("AAPL").status == "completed"
 
 
+def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:
+    """SKIP LOCKED: whoever raises a priority or finishes its own work holds up no claim."""
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    with core.engine.begin() as other:
+        other.execute(text("UPDATE pricing.api_call_queue_live SET priority = 9 WHERE symbol = 'AAPL'"))
+        claiming = meanwhile(core.engine, lambda c: queue.claim(c, TWELVEDATA, "passer-by", 1, None))
+        joined(*claiming)
+    assert {task.symbol: task.worker for task in core.tasks()} == {"AAPL": None, "IBM": "passer-by"}
+
+
 def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) -> None:
     core.lift_limits(batch_size=1)
     core.enqueue(QUOTE, "AAPL", "IBM")

@@ -5,6 +5,7 @@ What happens between several processes is in faults/.
 
 from __future__ import annotations
 
+import random
 from datetime import date, timedelta
 
 import pytest
@@ -82,6 +83,14 @@ def test_a1_one_batch_names_a_symbol_twice(core: Core) -> None:
         "SELECT pricing.enqueue('equity_quote', ARRAY['AAPL', 'IBM', 'AAPL'], ARRAY[1, 1, 4])",
     )
     assert [(task.symbol, task.priority) for task in core.tasks()] == [("AAPL", 4), ("IBM", 1)]
+
+
+def test_b10_a_batch_is_written_in_key_order(core: Core) -> None:
+    """FAULTS 22: two batches that lock the same rows in different orders can deadlock."""
+    shuffled = symbols(300)
+    random.Random(1).shuffle(shuffled)
+    core.enqueue(QUOTE, *shuffled)
+    assert [task.symbol for task in core.tasks()] == symbols(300)
 
 
 def test_a1_each_span_of_days_is_a_task_of_its_own(core: Core) -> None:

@@ -1,0 +1,131 @@
+"""Sessions that are cut off, and a server that dies, under load: the work goes on by itself (FAULTS 3)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from pricing_pipeline import sample
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+
+template = sample_template
+
+SYMBOLS = [f"S{number:04d}" for number in range(400)]
+COMPLETED = "SELECT count(*) FROM pricing.api_call_queue_completed"
+PENDING = "SELECT count(*) FROM pricing.api_call_queue_live WHERE status = 'pending'"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+def each_price_is_stored_once(core: Core) -> None:
+    assert Counter(core.statuses().values()) == {"completed": len(SYMBOLS)}
+    stored = Counter(row.symbol for row in core.rows("SELECT symbol FROM pricing.price_history"))
+    assert set(stored) == set(SYMBOLS)
+    assert set(stored.values()) == {1}
+    audit(core, acknowledged=len(SYMBOLS))
+
+
+def test_b11_sessions_cut_off_at_random_cost_nothing(
+    core: Core, clock: Clock, connection: Connection[Any], database_url: str, sandbox: RunningSandbox
+) -> None:
+    core.lift_limits(batch_size=4)
+    core.enqueue(QUOTE, *SYMBOLS)
+    enough = threading.Event()
+    cut = 0
+
+    def count(query: str) -> int:
+        # In a session of its own, which nobody cuts off.
+        row = connection.execute(query).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def terminate() -> None:
+        nonlocal cut
+        dice = random.Random(3)
+        with psycopg.connect(database_url, autocommit=True) as killer:
+            while not enough.wait(dice.uniform(0.1, 0.4)):
+                victims = killer.execute(
+                    "SELECT pid FROM pg_stat_activity WHERE application_name = 'pricing-pipeline'"
+                    " AND datname = current_database()"
+                ).fetchall()
+                if victims:
+                    killer.execute("SELECT pg_terminate_backend(%s)", [dice.choice(victims)[0]])
+                    cut += 1
+
+    killing = threading.Thread(target=terminate)
+    killing.start()
+    try:
+        with refreshing(core.engine, sandbox.url) as refresher:
+            work_until(refresher, lambda: cut >= 12 and count(COMPLETED) >= 40, seconds=40)
+            enough.set()
+            work_until(refresher, lambda: count(PENDING) == 0)
+            clock.advance(61)
+            work_until(refresher, lambda: count(COMPLETED) == len(SYMBOLS))
+    finally:
+        enough.set()
+        killing.join(10)
+    core.rows("SELECT pricing.expire_calls()")
+    each_price_is_stored_once(core)
+
+
+def test_b11_a_server_that_dies_under_load_loses_nothing(open_folder: Path, sandbox: RunningSandbox) -> None:
+    """Every write that was acknowledged is there again, and a drain outlives the outage."""
+    server = EmbeddedServer(open_folder)
+    with server:
+        url = server.url("pricing")
+        upgrade(url)
+        assert sample.load(url)
+        engine = make_engine(server.url("pricing", "worker"))
+        try:
+            core = Core(engine)
+            core.lift_limits(batch_size=4)
+            core.enqueue(QUOTE, *SYMBOLS)
+            acknowledged: list[int] = []
+
+            def watch(is_enough: Callable[[int], bool]) -> Callable[[], bool]:
+                def look() -> bool:
+                    acknowledged.append(core.one(COMPLETED))
+                    return is_enough(acknowledged[-1])
+
+                return look
+
+            with refreshing(engine, sandbox.url) as refresher:
+                stopped = threading.Event()
+                worker = threading.Thread(target=work_until, args=(refresher, stopped.is_set, 60))
+                worker.start()
+                while not watch(lambda done: done >= 60)():
+                    time.sleep(0.02)
+                server.stop("immediate")
+                server.start()
+                assert core.one(COMPLETED) >= acknowledged[-1], "what was seen as done is still done"
+                assert len(core.tasks()) == len(SYMBOLS)
+                wait_until(lambda: core.one(PENDING) == 0, seconds=30)
+                stopped.set()
+                worker.join(30)
+                assert not worker.is_alive()
+                Clock(url).advance(61)
+                work_until(refresher, watch(lambda done: done == len(SYMBOLS)))
+            core.rows("SELECT pricing.expire_calls()")
+            each_price_is_stored_once(core)
+        finally:
+            engine.dispose()
