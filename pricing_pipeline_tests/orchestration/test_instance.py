@@ -1,0 +1,117 @@
+"""dagster.yaml and workspace.yaml, which `make run` uses, and the storage that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.instance.config import dagster_instance_config
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
+from dagster._core.scheduler.instigation import TickStatus
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from dagster._core.test_utils import create_run_for_test
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from sqlalchemy import make_url
+
+from pricing_pipeline.defs.daemon import prepare
+from pricing_pipeline.defs.pruning import prune_reports, prune_runs
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage, said
+from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DAGSTER_HOME as `up` makes it. Nothing listens where its variables point."""
+    home = tmp_path / "dagster"
+    home.mkdir()
+    (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("PRICING_DAGSTER_FILES", str(home))
+    monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
+    monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")
+    return home
+
+
+@pytest.fixture
+def on_postgresql(
+    dagster_home: Path, server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    """The instance of dagster.yaml on a database of its own, made ready as the daemon does it."""
+    name = f"dagster_test_{uuid4().hex[:12]}"
+    server.create(name, "template1")
+    url = make_url(server.url(name)).set(drivername="postgresql+psycopg2")
+    monkeypatch.setenv("PRICING_DAGSTER_URL", url.render_as_string(hide_password=False))
+    prepare()
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+    server.drop(name)
+
+
+def test_g7_dagster_yaml_is_valid_and_says_what_we_rely_on(dagster_home: Path) -> None:
+    config, _ = dagster_instance_config(str(dagster_home))
+    assert config["telemetry"] == {"enabled": False}
+    assert config["nux"] == {"enabled": False}
+    assert config["freshness"] == {"enabled": True}
+    assert config["run_monitoring"]["enabled"] is True
+    # The queue alone retries; two layers would multiply.
+    assert config["run_retries"] == {"enabled": False}
+    assert set(config["storage"]) == {"postgres"}
+    assert config["storage"]["postgres"]["postgres_url"] == {"env": "PRICING_DAGSTER_URL"}
+    assert config["run_coordinator"]["class"] == "QueuedRunCoordinator"
+
+
+def test_g7_workspace_yaml_names_one_code_server_on_the_socket(dagster_home: Path) -> None:
+    (origin,) = WorkspaceFileTarget([str(ROOT / "workspace.yaml")]).create_origins()
+    assert isinstance(origin, GrpcServerCodeLocationOrigin)
+    assert (origin.socket, origin.port, origin.location_name) == (
+        "/nowhere/code.sock",
+        None,
+        "pricing_pipeline",
+    )
+
+
+def test_g7_g6_the_instance_on_postgresql(
+    on_postgresql: dg.DagsterInstance, core: Core, sandbox: RunningSandbox, stage: Stage
+) -> None:
+    """What dagster.yaml means to Dagster, and whatever of ours depends on its storage."""
+    instance = on_postgresql
+    assert not instance.telemetry_enabled
+    assert not instance.nux_enabled
+    assert instance.freshness_enabled
+    assert instance.run_monitoring_enabled
+    assert not instance.run_retries_enabled
+    assert isinstance(instance.event_log_storage, SqlEventLogStorage)
+    kept = instance.get_tick_retention_settings(InstigatorType.SENSOR)
+    assert kept[TickStatus.SKIPPED] == 1
+
+    # A stop cut runs off; at the next start they count as failed and take no place in the run queue.
+    cut_off = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+    prepare()
+    run = instance.get_run_by_id(cut_off.run_id)
+    assert run is not None
+    assert run.status is dg.DagsterRunStatus.FAILURE
+
+    # Events of a real backfill, and their pruning.
+    stage.instance = instance
+    backfill = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01")
+    for _ in range(3):
+        instance.report_runless_asset_event(dg.AssetMaterialization(["latest_price", QUOTE]))
+    later = datetime.now(UTC) + timedelta(days=91)
+    assert prune_runs(instance, core.engine, later) == 2
+    assert prune_reports(instance, later) == 2
+    assert instance.get_run_by_id(backfill.run_id) is None
+    events = stage.materializations("price_history", DAILY)
+    assert {event.partition: said(event)["dagster/row_count"] for event in events} == {
+        "2010-03-01": 4 * 23,
+        "2010-04-01": 4 * 21,
+    }
+    assert len(stage.materializations("latest_price", QUOTE)) == 1
