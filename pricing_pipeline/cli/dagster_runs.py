@@ -81,12 +81,13 @@ class DagsterUnreachable(PricingError):
 
 
 class Webserver:
-    """The webserver at `url`. Every method raises DagsterUnreachable when it does not answer within 10 s."""
+    """The webserver at `url`. Methods that ask it raise DagsterUnreachable when it does not answer."""
 
-    def __init__(self, url: str, *, timeout: float = 10.0) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        # No proxy: it is on loopback.
-        self._http = httpx.Client(timeout=timeout, trust_env=False)
+        # It answers on loopback, without a proxy, or not at all; but a busy one takes its time, and a launch that
+        # was given up on might still become a run.
+        self._http = httpx.Client(timeout=httpx.Timeout(60.0, connect=3.0), trust_env=False)
 
     def __enter__(self) -> Self:
         return self

@@ -67,7 +67,7 @@ def dagster_webserver(home: Path, **settings: str) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(90)
 
 
 def _answers(url: str) -> bool:
@@ -87,7 +87,7 @@ def test_g6_a_backfill_is_a_run_that_is_followed(
     ):
         # A process, because one can be given up on: a run that never starts is followed for ever.
         process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL,IBM", "--json")
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=240)
         assert (process.returncode, stderr) == (0, "")
         content = json.loads(stdout)
         tags = httpx.post(
