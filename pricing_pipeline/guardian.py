@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 
-MARK = "PRICING_SUPERVISED_FROM"
+MARK = "SUPERVISED_FROM_HOME"
 """Environment variable that holds the home in everything a supervisor starts."""
 
 

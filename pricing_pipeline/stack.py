@@ -141,7 +141,6 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_DAGSTER_URL": make_url(dagster)
         .set(drivername="postgresql+psycopg2")
         .render_as_string(hide_password=False),
-        "PRICING_DAGSTER_FILES": str(dagster_home),
         "PRICING_CODE_SOCKET": str(_code_socket(home)),
         "DAGSTER_HOME": str(dagster_home),
         "PYTHONUNBUFFERED": "1",
