@@ -35,7 +35,6 @@ def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir()
     (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv("PRICING_DAGSTER_FILES", str(home))
     monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
     monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")
     return home
