@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
 
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
@@ -141,6 +144,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
 def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str) -> None:
     """FAULTS 6: checks, claims, finishes, failures, recovery, promotion and clean-up on the same few pairs."""
     pairs = [(QUOTE, symbol) for symbol in symbols(20)] + [(NAV, code) for code in ("118632", "119551")]
+    kinds, names = [kind for kind, _ in pairs], [symbol for _, symbol in pairs]
     core.lift_limits(batch_size=7)
     core.heartbeat("ann", *pairs)
     acts = [
@@ -152,41 +156,57 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
         "SELECT pricing.expire_calls()",
         "SELECT pricing.run_duties()",
         "SELECT pricing.enqueue_scheduled('mf_nav')",
-        "UPDATE pricing.demand SET due_at = pricing.clock() WHERE (data_type, symbol) IN (SELECT data_type, symbol"
-        " FROM pricing.demand WHERE due_at <> 'infinity' ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED)",
+        # Time passes: what was served is due again, what waits is ripe.
+        "UPDATE pricing.demand d SET due_at = pricing.clock() FROM (SELECT data_type, symbol FROM pricing.demand"
+        " WHERE due_at <> 'infinity' ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) ready"
+        " WHERE (d.data_type, d.symbol) = (ready.data_type, ready.symbol)",
+        "UPDATE pricing.api_call_queue_live q SET run_after = pricing.clock() FROM (SELECT id FROM"
+        " pricing.api_call_queue_live WHERE status = 'scheduled' ORDER BY id FOR UPDATE SKIP LOCKED) ripe"
+        " WHERE q.id = ripe.id",
     ]
+    ends = [
+        "SELECT pricing.complete_tasks(%s, %s)",
+        "SELECT pricing.fail_tasks(%s, %s, 'provider_down', 'x', false)",
+        "SELECT pricing.release_tasks(%s, %s)",
+        "SELECT pricing.complete_tasks(%s, %s)",
+    ]
+    until = time.monotonic() + 2.5
 
-    def act(number: int) -> None:
+    def act(number: int, turn: int, connection: Connection[Any]) -> None:
+        connection.execute(acts[(number + turn) % len(acts)])
+        connection.execute(
+            "SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn % 5}", kinds, names]
+        )
+
+    def work(number: int, turn: int, connection: Connection[Any]) -> None:
+        provider = (TWELVEDATA, MFAPI)[turn % 2]
+        rows = connection.execute(
+            "SELECT id, claim_token FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
+            [provider, f"w{number}"],
+        ).fetchall()
+        if not rows:
+            return
+        claim = [[row[0] for row in rows], rows[0][1]]
+        if turn % 7 == 0:
+            time.sleep(0.03)  # past its lease
+        with connection.transaction():
+            connection.execute("SELECT pricing.hold_tasks(%s, %s)", claim)
+            if turn % 3 == 0:
+                connection.execute("SELECT pricing.throttle(%s, interval '1 ms', 'x')", [provider])
+            connection.execute(ends[turn // 2 % len(ends)], claim)
+
+    def run(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
-            for turn in range(30):
-                connection.execute(acts[(number + turn) % len(acts)])
-                arguments = [f"user {number}", [kind for kind, _ in pairs], [symbol for _, symbol in pairs]]
-                connection.execute("SELECT pricing.heartbeat(%s, %s, %s)", arguments)
+            turn = 0
+            while time.monotonic() < until:
+                (work if number % 3 else act)(number, turn, connection)
+                turn += 1
 
-    def work(number: int) -> None:
-        provider = (TWELVEDATA, MFAPI)[number % 2]
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for turn in range(60):
-                rows = connection.execute(
-                    "SELECT id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
-                    [provider, f"w{number}"],
-                ).fetchall()
-                ids, tokens = [row[0] for row in rows], [row[1] for row in rows]
-                if not rows:
-                    continue
-                with connection.transaction():
-                    connection.execute("SELECT pricing.hold_tasks(%s, %s)", [ids, tokens[0]])
-                    if turn % 3 == 0:
-                        connection.execute("SELECT pricing.throttle(%s, interval '1 ms', 'x')", [provider])
-                    end = (
-                        "complete_tasks(%s, %s)"
-                        if turn % 2
-                        else "fail_tasks(%s, %s, 'provider_down', 'x', false)"
-                    )
-                    connection.execute(f"SELECT pricing.{end}", [ids, tokens[0]])
-
-    faults = at_once(9, lambda number: work(number) if number % 3 else act(number))
-    assert faults == []
+    assert at_once(9, run) == []
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log") > 50, "there was work to quarrel about"
+    assert {"completed", "worker_lost"} <= {task.status for task in core.tasks()} | {
+        error["kind"] for task in core.tasks() for error in task.errors
+    }
     audit(core)
 
 

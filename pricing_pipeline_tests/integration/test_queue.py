@@ -134,7 +134,12 @@ def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core
     core.lift_limits(batch_size=1)
     for symbol, priority in (("BACK", -2), ("SCHED", -1), ("HELD", 0), ("ONE", 1), ("MANY", 9)):
         core.enqueue(QUOTE, symbol, priority=priority)
-    assert claimed(core.claim(max_calls=9)) == [["MANY"], ["ONE"], ["HELD"], ["SCHED"], ["BACK"]]
+    order = ["MANY", "ONE", "HELD", "SCHED", "BACK"]
+    calls = core.claim(max_calls=9)
+    assert claimed(calls) == [[symbol] for symbol in order]
+    for call in calls:
+        core.release(call)
+    assert [core.claim_one().symbols[0] for _ in range(5)] == order
 
 
 def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> None:
@@ -143,7 +148,12 @@ def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> Non
     core.enqueue(FX, "EUR/USD")
     core.enqueue(QUOTE, "ZOLD")
     core.enqueue(QUOTE, "ANEW")
-    assert claimed(core.claim(max_calls=9)) == [["ZOLD"], ["ANEW"], ["EUR/USD"], ["OLDDAILY"]]
+    order = ["ZOLD", "ANEW", "EUR/USD", "OLDDAILY"]
+    calls = core.claim(max_calls=9)
+    assert claimed(calls) == [[symbol] for symbol in order]
+    for call in calls:
+        core.release(call)
+    assert [core.claim_one().symbols[0] for _ in range(4)] == order, "also where each claim looks at one task only"
 
 
 def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:

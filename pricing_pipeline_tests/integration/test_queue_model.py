@@ -29,6 +29,7 @@ template = sample_template
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
 SYMBOLS = ("AAPL", "FB", "IBM")
+PRIORITIES = (-1, 1, 2)
 BATCH = 2
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 PERMANENT, TRANSIENT, SNOOZED = "unknown_symbol", "provider_down", "throttled"
@@ -77,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.settled: set[int] = set()
         self._set_clock()
 
-    @initialize(priority=st.integers(1, 3))
+    @initialize(priority=st.sampled_from(PRIORITIES))
     def begin_with_work(self, priority: int) -> None:
         self.enqueue(QUOTE, list(SYMBOLS), priority)
 
@@ -86,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(
         data_type=st.sampled_from([QUOTE, DAILY]),
         symbols=st.lists(st.sampled_from(SYMBOLS), min_size=1),
-        priority=st.integers(-1, 9),
+        priority=st.sampled_from(PRIORITIES),
     )
     def enqueue(self, data_type: str, symbols: list[str], priority: int) -> None:
         self.advance(0.001)  # what is new is told by its time
