@@ -78,4 +78,6 @@ def _sentence(row: demand.Freshness) -> str:
             f"{row.late} of {row.watched} watched prices are late. `pricing-pipeline queue list` shows what waits, "
             "`pricing-pipeline status` which provider is throttled or out of quota."
         )
-    return f"{row.watched} watched prices, none late." if row.watched else "Nobody watches this type."
+    if not row.watched:
+        return "Nobody watches this type."
+    return f"{row.watched} watched price{'s' if row.watched > 1 else ''}, none late."
