@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -29,8 +30,8 @@ from pricing_pipeline.cli.reads import first_price
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.home import read_state
-from pricing_pipeline.processes import is_alive, last_lines
+from pricing_pipeline.home import read_state, running_pid
+from pricing_pipeline.processes import child_setup, is_alive, last_lines
 from pricing_pipeline_tests.fix_cli import ROOT, Said
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_database import Clock
@@ -38,6 +39,9 @@ from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
 
 PATIENCE = 240.0
 """Seconds to wait for what a quiet machine does in a tenth of that."""
+
+_PREFIX = "pricing-stack-"
+_YOUNG = 1800  # seconds in which a folder may belong to a run that is just starting
 
 GROUP = pytest.mark.xdist_group("stack")
 """Tests of one stack run one after the other, in one process."""
@@ -86,7 +90,13 @@ class Stack:
         command = [*wrapper, sys.executable, "-m", "pricing_pipeline.cli", "up"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, env=self.environment(), stdout=log, stderr=log, start_new_session=True, **options
+                command,
+                env=self.environment(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=child_setup(signal.SIGTERM),  # a test run that is killed must not leave it behind
+                **options,
             )
         return self._process
 
@@ -332,13 +342,23 @@ class Stack:
 @contextlib.contextmanager
 def new_stack(name: str = "home", **settings: str) -> Iterator[Stack]:
     """A home that does not exist yet, in a folder of its own; stopped and removed in the end."""
-    folder = make_open_folder("pricing-stack-", within=quickest_place())
+    _remove_left_over_folders()
+    folder = make_open_folder(_PREFIX, within=quickest_place())
     stack = Stack(folder, name, **settings)
     try:
         yield stack
     finally:
         stack.close()
         shutil.rmtree(folder)
+
+
+def _remove_left_over_folders() -> None:
+    """Remove what killed test runs left behind, since it takes memory: old homes in which nothing runs."""
+    for folder in (quickest_place() or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # being removed by another run, or somebody else's
+            is_old = time.time() - folder.stat().st_mtime > _YOUNG
+            if is_old and not any(running_pid(home) for home in folder.iterdir()):
+                shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

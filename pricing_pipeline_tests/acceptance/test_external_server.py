@@ -1,0 +1,45 @@
+"""A database server that is not ours: `PRICING_DATABASE_URL` is all it takes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fix_stack import new_stack
+
+
+@pytest.fixture
+def external_url() -> Iterator[str]:
+    """An empty database on a server of its own, by a role that may make others and nothing else."""
+    folder = make_open_folder("pricing-tests-", within=quickest_place())
+    server = EmbeddedServer(folder, for_tests=True)
+    server.start()
+    try:
+        superuser = server.url("postgres", "superuser")
+        with psycopg.connect(superuser, autocommit=True) as admin:
+            admin.execute("DROP DATABASE dagster")
+            admin.execute("CREATE ROLE app LOGIN CREATEDB PASSWORD 'of the app'")
+            admin.execute("CREATE DATABASE prices OWNER app")
+        url = make_url(superuser).set(username="app", password="of the app", database="prices")
+        yield url.render_as_string(hide_password=False)
+    finally:
+        server.stop("immediate")
+        shutil.rmtree(folder)
+
+
+def test_up_works_on_a_server_that_is_not_ours(external_url: str) -> None:
+    with new_stack(DATABASE_URL=external_url) as stack:
+        stack.start()
+        stack.wait_until_up()
+        assert stack.json("status")["first_price_seconds"] > 0
+        assert "postgresql" not in stack.state()["processes"]
+        assert not (stack.home / "postgres").exists()
+        call = stack.wait_for_price("equity_quote", "AAPL")
+        assert call.run_id in stack.sensor_run_ids()
+        assert "of the app" not in stack.logs()
