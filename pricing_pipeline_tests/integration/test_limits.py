@@ -162,14 +162,14 @@ def test_c1_a_refusal_without_a_time_pauses_for_growing_times_up_to_a_minute(
     assert core.throttle(TWELVEDATA, None) == pytest.approx(5, abs=1), "an answer ends the growing"
 
 
-def test_c1_an_answer_within_a_pause_does_not_end_it(core: Core) -> None:
-    """It was on its way before the refusal."""
-    core.enqueue(QUOTE, "AAPL")
-    call = core.claim_one()
-    core.throttle(TWELVEDATA, 60)
-    core.finish(call)
+def test_c1_an_answer_within_a_pause_does_not_end_it(core: Core, clock: Clock) -> None:
+    """It was on its way before the refusal: neither the pause nor its growing is over."""
+    core.throttle(TWELVEDATA, None)
+    core.throttle(TWELVEDATA, None)
     core.rows("SELECT pricing.unthrottle('twelvedata')")
-    assert core.allowance().blocked_seconds == pytest.approx(60, abs=3)
+    assert core.allowance().blocked_seconds == pytest.approx(10, abs=3)
+    clock.advance(11)
+    assert core.throttle(TWELVEDATA, None) == pytest.approx(20, abs=3)
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(0, 0), (-5, 0), (3600, 3600), (1e9, 3600)])

@@ -138,7 +138,7 @@ def test_a3_a_claim_reads_what_it_takes_and_not_the_queue(reads: Callable[..., R
     assert seen.total < 1500, seen.rows
 
 
-def test_b16_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callable[..., Reads]) -> None:
+def test_b8_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callable[..., Reads]) -> None:
     """FAULTS 25."""
     seen = reads(CLAIM, "mfapi", 3)
     assert seen.scanned == set()

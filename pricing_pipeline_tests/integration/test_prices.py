@@ -179,6 +179,24 @@ def test_f3_an_equal_value_writes_nothing_but_counts_as_fetched(core: Core, cloc
     assert core.one("SELECT fetched_at FROM pricing.latest_prices") - fetched >= timedelta(seconds=30)
 
 
+def test_f3_a_new_scale_of_the_instrument_is_no_new_value(core: Core) -> None:
+    """Prices are compared by value: 12.30 is 12.3000, each integer with its own scale."""
+    day = midnight(date(2010, 3, 1))
+    bar = observation("AAPL", "12.30", day, open="12.10", high="12.50", low="12.00", volume="7")
+    core.store(next_call(core, DAILY, "AAPL", days=MARCH), bar)
+    before = versions(core)
+    for scale in (6, 0):
+        core.rows("UPDATE pricing.instruments SET scale = :scale", scale=scale)
+        stored = core.store(next_call(core, DAILY, "AAPL", days=MARCH), bar)["AAPL"]
+        assert (stored.added, stored.revised) == (0, 0)
+        assert versions(core) == before
+    stored = core.store(
+        next_call(core, DAILY, "AAPL", days=MARCH),
+        observation("AAPL", "12.31", day, open="12.10", high="12.50", low="12.00", volume="7"),
+    )["AAPL"]
+    assert stored.revised == 1
+
+
 def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
     days = [midnight(date(2010, 3, number)) for number in range(1, 20)]
     bars = [observation("AAPL", f"10.{day.day}", day, **BAR) for day in days]

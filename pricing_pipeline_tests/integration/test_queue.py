@@ -153,7 +153,9 @@ def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> Non
     assert claimed(calls) == [[symbol] for symbol in order]
     for call in calls:
         core.release(call)
-    assert [core.claim_one().symbols[0] for _ in range(4)] == order, "also where each claim looks at one task only"
+    assert [core.claim_one().symbols[0] for _ in range(4)] == order, (
+        "also where each claim looks at one task only"
+    )
 
 
 def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:
@@ -242,7 +244,7 @@ def test_a3_a_claim_knows_its_tasks(core: Core) -> None:
     assert before <= call.claimed_at == row.claimed_at == row.lease_until - timedelta(seconds=60)
 
 
-def test_b16_an_inactive_provider_is_not_claimed_from(core: Core) -> None:
+def test_a5_an_inactive_provider_is_not_claimed_from(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.rows("UPDATE pricing.data_collectors SET is_active = false")
     assert core.claim() == []
@@ -491,7 +493,7 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
 # Reading
 
 
-def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
+def test_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM", priority=4)
     core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")

@@ -189,7 +189,7 @@ def test_a2_live_work_goes_before_a_backfill_that_was_queued_first(
 # Providers that misbehave
 
 
-def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
+def test_b8_a_throttled_provider_delays_no_other_and_is_left_alone(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     """FAULTS 25: 2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
@@ -265,6 +265,18 @@ def test_b18_a_broken_answer_stores_nothing_and_is_asked_again(
     clock.advance(7)
     work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
     audit(core)
+
+
+def test_b8_a_refused_batch_does_not_condemn_its_symbols(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """One of them may have spoiled it. A symbol that is refused alone is refused for good."""
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 2 WHERE fetcher = 'quote'")
+    core.enqueue(QUOTE, "AAPL", "IBM", "LONELY")
+    sandbox.behave("status", status=400, body='{"code":400,"message":"invalid request","status":"error"}')
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "scheduled", "IBM": "scheduled", "LONELY": "failed"}
+    assert {task.errors[0]["kind"] for task in core.tasks()} == {"request_refused"}
 
 
 @pytest.mark.parametrize(
