@@ -493,7 +493,7 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
 # Reading
 
 
-def test_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
+def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM", priority=4)
     core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")

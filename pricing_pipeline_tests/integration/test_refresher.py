@@ -189,7 +189,7 @@ def test_a2_live_work_goes_before_a_backfill_that_was_queued_first(
 # Providers that misbehave
 
 
-def test_b8_a_throttled_provider_delays_no_other_and_is_left_alone(
+def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     """FAULTS 25: 2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
