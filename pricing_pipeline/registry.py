@@ -28,6 +28,11 @@ def is_empty(connection: Connection) -> bool:
     return bool(connection.execute(text(named("registry.is_empty"))).scalar_one())
 
 
+def has_providers(connection: Connection) -> bool:
+    """True once any provider is known, active or not."""
+    return bool(connection.execute(text(named("registry.has_providers"))).scalar_one())
+
+
 def provider_urls(connection: Connection) -> dict[str, str]:
     """Base URL of each active provider."""
     rows = connection.execute(text(named("registry.providers"))).mappings()

@@ -58,8 +58,12 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
         upgrade(owner)
-        if demo and sample.load(owner):
-            say("Loaded the sample registry, providers and instruments")
+        if sample.load(owner, demo=demo):
+            say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
+        if not settings.sandbox:
+            say(
+                "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
+            )
         environment = _environment(settings, worker, dagster, sandbox_port)
         urls = {"dagster": f"http://{LOOPBACK}:{web_port}"}
         if sandbox_port is not None:
@@ -125,7 +129,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children. The owner's URL is not in it: nothing that runs may change tables."""
+    """The environment of all children. The owner's URL of the pricing database is not in it."""
     home = settings.home.absolute()
     dagster_home = home / "dagster"
     dagster_home.mkdir(exist_ok=True)

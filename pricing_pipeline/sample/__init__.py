@@ -15,17 +15,23 @@ from pricing_pipeline.db.query_loader import named
 _FOLDER = Path(__file__).parent
 
 
-def load(owner_url: str) -> bool:
-    """Load the sample into an empty database; False, and nothing done, when it holds a data type already."""
+def load(owner_url: str, *, demo: bool = True) -> bool:
+    """Load what an empty database lacks; False when nothing was missing.
+
+    Providers with their capabilities and limits come always, since without them no data type could be served;
+    data types and instruments only with `demo`. What is there already is never touched.
+    """
     engine = make_engine(owner_url, pool_size=1)
     try:
         with engine.begin() as connection:
-            if not registry.is_empty(connection):
-                return False
-            for script in ("providers.sql", "data_types.sql"):
-                run_script(connection, (_FOLDER / script).read_text())
-            with (_FOLDER / "instruments.csv").open(newline="") as file:
-                connection.execute(text(named("registry.add_instrument")), list(csv.DictReader(file)))
-            return True
+            needs_providers = not registry.has_providers(connection)
+            needs_types = demo and registry.is_empty(connection)
+            if needs_providers:
+                run_script(connection, (_FOLDER / "providers.sql").read_text())
+            if needs_types:
+                run_script(connection, (_FOLDER / "data_types.sql").read_text())
+                with (_FOLDER / "instruments.csv").open(newline="") as file:
+                    connection.execute(text(named("registry.add_instrument")), list(csv.DictReader(file)))
+            return needs_providers or needs_types
     finally:
         engine.dispose()

@@ -73,7 +73,7 @@ def test_a10_an_old_price_is_told_as_stale(cli: CommandLine, core: Core, clock: 
     assert "1 min 3" in table
 
 
-def test_g7_every_type_with_a_price_has_a_row(cli: CommandLine, core: Core) -> None:
+def test_every_type_with_a_price_has_a_row(cli: CommandLine, core: Core) -> None:
     store_quote(core, "AAPL", "146.55")
     core.enqueue(DAILY, "AAPL")
     core.finish(core.claim_one(), "147.00")

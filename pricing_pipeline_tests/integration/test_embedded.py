@@ -98,7 +98,7 @@ def run_owner(home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
 
 
-def test_f1_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:
+def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:
     """A first start makes all of it; a second finds it, and asks for nothing."""
     server = make_server(new=True, durable=True)
     server.start()
@@ -130,7 +130,9 @@ def test_f1_starts_with_both_databases_and_both_roles(make_server: MakeServer) -
     assert ask(server.url("pricing"), "SELECT count(*) FROM kept") == 0
 
 
-def test_f24_dies_with_a_killed_owner_and_starts_again(make_server: MakeServer, open_folder: Path) -> None:
+def test_fault_24_dies_with_a_killed_owner_and_starts_again(
+    make_server: MakeServer, open_folder: Path
+) -> None:
     """After kill -9 of its owner the server ends cleanly, and the next owner finds the data at once."""
     owner = run_owner(open_folder / "home")
     assert owner.stdout is not None
@@ -149,7 +151,7 @@ def test_f24_dies_with_a_killed_owner_and_starts_again(make_server: MakeServer, 
     assert "database system was not properly shut down" not in successor.log_path.read_text()
 
 
-def test_f24_a_killed_server_recovers_its_data(make_server: MakeServer) -> None:
+def test_fault_24_a_killed_server_recovers_its_data(make_server: MakeServer) -> None:
     """kill -9 of PostgreSQL: `launch` restarts it at the same address, with everything committed."""
     server = make_server(durable=True)
     server.start()
@@ -172,7 +174,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def test_f24_no_server_starts_beside_the_rest_of_another(make_server: MakeServer) -> None:
+def test_fault_24_no_server_starts_beside_the_rest_of_another(make_server: MakeServer) -> None:
     """While one backend of a killed server lives, starting is refused; afterwards it works."""
     server = make_server()
     server.start()
@@ -203,7 +205,7 @@ def test_f24_no_server_starts_beside_the_rest_of_another(make_server: MakeServer
     ],
     ids=["empty", "cut off", "garbage", "reused pid", "stale"],
 )
-def test_f24_a_left_over_pid_file_does_not_matter(make_server: MakeServer, content: str) -> None:
+def test_fault_24_a_left_over_pid_file_does_not_matter(make_server: MakeServer, content: str) -> None:
     """What a crash left in postmaster.pid and in the socket's lock file keeps no server from starting."""
     server = make_server()
     server.start()
@@ -232,7 +234,7 @@ def open_socket(server: EmbeddedServer) -> Path:
     return Path(str(folder)) / ".s.PGSQL.5432"
 
 
-def test_f24_a_second_start_is_refused_at_once(make_server: MakeServer) -> None:
+def test_fault_24_a_second_start_is_refused_at_once(make_server: MakeServer) -> None:
     """The second says who runs the first and what to do; the first goes on unharmed."""
     first, second = make_server(), make_server()
     first.start()
@@ -245,7 +247,7 @@ def test_f24_a_second_start_is_refused_at_once(make_server: MakeServer) -> None:
     assert ask(first.url("pricing")) == 1
 
 
-def test_f24_two_starts_at_once_give_one_server(open_folder: Path) -> None:
+def test_fault_24_two_starts_at_once_give_one_server(open_folder: Path) -> None:
     """Of two owners that start at the same moment on a new home, exactly one gets a server."""
     owners = [run_owner(open_folder / "home") for _ in range(2)]
     try:
@@ -261,7 +263,7 @@ def test_f24_two_starts_at_once_give_one_server(open_folder: Path) -> None:
     wait_until(lambda: has_ended(pid))
 
 
-def test_f24_a_half_made_cluster_is_made_again(make_server: MakeServer) -> None:
+def test_fault_24_a_half_made_cluster_is_made_again(make_server: MakeServer) -> None:
     """A start killed during initdb leaves nothing that the next one takes for a database."""
     server = make_server()
     server.start()
@@ -279,7 +281,7 @@ def test_f24_a_half_made_cluster_is_made_again(make_server: MakeServer) -> None:
     ["with space and 'quote' \"and\" %41", "with,comma", "very/" + "long-" * 30 + "/home"],
     ids=["space", "comma", "long"],
 )
-def test_f1_any_home_works(make_server: MakeServer, home: str) -> None:
+def test_any_home_works(make_server: MakeServer, home: str) -> None:
     """The socket's path has 107 bytes at most and a comma splits hosts, whatever the home is called."""
     server = make_server(home)
     server.start()
@@ -292,7 +294,7 @@ def test_f1_any_home_works(make_server: MakeServer, home: str) -> None:
     assert server.url("pricing") == url
 
 
-def test_f24_passwords_are_private_and_needed(make_server: MakeServer) -> None:
+def test_fault_24_passwords_are_private_and_needed(make_server: MakeServer) -> None:
     """Nobody gets in without the password, not even through the socket; the file is its owner's alone."""
     server = make_server()
     server.start()
@@ -316,7 +318,7 @@ def test_f24_passwords_are_private_and_needed(make_server: MakeServer) -> None:
     assert not any(word in server.log_path.read_text() for word in secrets.split('"') if len(word) == 32)
 
 
-def test_f24_lost_passwords_are_said_plainly(make_server: MakeServer) -> None:
+def test_fault_24_lost_passwords_are_said_plainly(make_server: MakeServer) -> None:
     """A database whose passwords are gone is neither replaced nor half opened."""
     server = make_server()
     server.start()
@@ -331,7 +333,7 @@ def test_f24_lost_passwords_are_said_plainly(make_server: MakeServer) -> None:
         server.start()
 
 
-def test_f1_a_server_that_cannot_run_says_why(make_server: MakeServer) -> None:
+def test_a_server_that_cannot_run_says_why(make_server: MakeServer) -> None:
     """The error ends with the log's last lines, and waits for nothing."""
     server = make_server()
     server.start()
@@ -350,7 +352,7 @@ def test_f1_a_server_that_cannot_run_says_why(make_server: MakeServer) -> None:
         server.start()
 
 
-def test_f1_libpq_variables_do_not_matter(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libpq_variables_do_not_matter(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """PGHOST, PGOPTIONS and the like of the user's shell bend neither the server nor its set-up."""
     for name, value in {
         "PGHOST": "/nowhere",
@@ -373,7 +375,7 @@ def test_f1_libpq_variables_do_not_matter(make_server: MakeServer, monkeypatch: 
     assert ask(server.url("pricing"), "SHOW timezone") == "UTC"
 
 
-def test_f1_an_unwritable_home_is_one_sentence(make_server: MakeServer, open_folder: Path) -> None:
+def test_an_unwritable_home_is_one_sentence(make_server: MakeServer, open_folder: Path) -> None:
     """A home that cannot be made names itself and the setting."""
     (open_folder / "file").write_text("")
     with pytest.raises(EmbeddedServerError, match=r"file/home cannot be written: .*PRICING_HOME"):
@@ -381,7 +383,7 @@ def test_f1_an_unwritable_home_is_one_sentence(make_server: MakeServer, open_fol
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
-def test_f1_as_root_the_server_runs_unprivileged(make_server: MakeServer) -> None:
+def test_as_root_the_server_runs_unprivileged(make_server: MakeServer) -> None:
     """PostgreSQL refuses to run as root; nothing outside the home changes hands."""
     server = make_server()
     server.start()
@@ -394,7 +396,7 @@ def test_f1_as_root_the_server_runs_unprivileged(make_server: MakeServer) -> Non
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
-def test_f1_as_root_a_closed_home_moves_the_cluster(make_server: MakeServer, open_folder: Path) -> None:
+def test_as_root_a_closed_home_moves_the_cluster(make_server: MakeServer, open_folder: Path) -> None:
     """Below a folder that the server's user cannot enter, cluster and binaries live elsewhere; modes stay."""
     closed = open_folder / "closed"
     closed.mkdir(mode=0o700)
@@ -416,7 +418,7 @@ def test_f1_as_root_a_closed_home_moves_the_cluster(make_server: MakeServer, ope
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
-def test_f1_as_root_binaries_out_of_reach_are_copied(
+def test_as_root_binaries_out_of_reach_are_copied(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the virtual environment in a closed folder, the server runs from a readable copy."""

@@ -12,12 +12,12 @@ from pricing_pipeline_tests.fix_database import Clock, TestServer
 
 
 @pytest.mark.parametrize("run", [1, 2])
-def test_f2_each_test_has_a_database_of_its_own(connection: psycopg.Connection[Any], run: int) -> None:
+def test_each_test_has_a_database_of_its_own(connection: psycopg.Connection[Any], run: int) -> None:
     """What one test leaves behind, the next does not see."""
     connection.execute("CREATE TABLE pricing.left_behind (run integer)")
 
 
-def test_f2_the_clock_moves_in_this_database_only(
+def test_the_clock_moves_in_this_database_only(
     clock: Clock, connection: psycopg.Connection[Any], server: TestServer
 ) -> None:
     """An open session sees the move at once, and time goes on from there."""

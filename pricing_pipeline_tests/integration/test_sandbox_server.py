@@ -36,7 +36,7 @@ def quote(sandbox: RunningSandbox, symbol: str, **request) -> httpx.Response:
     return httpx.get(f"{sandbox.twelvedata_url}/quote", params=params, **request)
 
 
-def test_f1_both_providers_answer_under_their_mounts(sandbox):
+def test_both_providers_answer_under_their_mounts(sandbox):
     answer = quote(sandbox, "AAPL,EUR/USD,NOPE1")
     assert answer.headers["content-type"] == "application/json; charset=utf-8"
     assert answer.headers["api-credits-request"] == "3"

@@ -148,7 +148,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_f24_a_signal_stops_everything(run: Callable[..., Running], number: int) -> None:
+def test_fault_24_a_signal_stops_everything(run: Callable[..., Running], number: int) -> None:
     """Ctrl-C, SIGTERM and a closed terminal leave nothing, not even what ignores SIGTERM in another session."""
     running = run(stubborn=True)
     assert len(running.below) == 4  # guardian, polite, stubborn, and its far descendant
@@ -159,7 +159,7 @@ def test_f24_a_signal_stops_everything(run: Callable[..., Running], number: int)
     assert read_state(running.home) is None
 
 
-def test_f24_a_second_signal_ends_the_grace(run: Callable[..., Running]) -> None:
+def test_fault_24_a_second_signal_ends_the_grace(run: Callable[..., Running]) -> None:
     """Who presses Ctrl-C again does not wait for the stubborn; the terminal's double delivery is one press."""
     running = run(stubborn=True, grace=60)
     polite = psutil.Process(running.pid_of("polite"))
@@ -172,7 +172,7 @@ def test_f24_a_second_signal_ends_the_grace(run: Callable[..., Running]) -> None
     assert running.nothing_left()
 
 
-def test_f24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> None:
+def test_fault_24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> None:
     """kill -9: the polite go by their death signal, the guardian ends the rest, and the next start waits for it."""
     running = run(stubborn=True)
     running.end(signal.SIGKILL)
@@ -186,7 +186,7 @@ def test_f24_a_killed_supervisor_leaves_nothing(run: Callable[..., Running]) -> 
     assert successor.end(signal.SIGTERM) == "stopped\n"
 
 
-def test_f24_killed_together_with_its_guardian(run: Callable[..., Running]) -> None:
+def test_fault_24_killed_together_with_its_guardian(run: Callable[..., Running]) -> None:
     """The polite still get their death signal; the next start ends the rest before it starts anything."""
     running = run(stubborn=True)
     polite = psutil.Process(running.pid_of("polite"))
@@ -201,7 +201,7 @@ def test_f24_killed_together_with_its_guardian(run: Callable[..., Running]) -> N
     assert successor.end(signal.SIGTERM) == "stopped\n"
 
 
-def test_f24_a_killed_guardian_is_replaced(run: Callable[..., Running]) -> None:
+def test_fault_24_a_killed_guardian_is_replaced(run: Callable[..., Running]) -> None:
     """The safety net is mended while everything goes on."""
     running = run(stubborn=True)
     first = running.guardian()
@@ -229,7 +229,7 @@ def unheard(pid: int) -> set[int]:
     return {number for number in range(1, 32) for mask in masks if int(mask, 16) & (1 << (number - 1))}
 
 
-def test_f24_started_by_a_script_in_the_background(run: Callable[..., Running]) -> None:
+def test_fault_24_started_by_a_script_in_the_background(run: Callable[..., Running]) -> None:
     """`make run &` in a script starts us with SIGINT ignored: it works all the same, and children do not inherit."""
     running = run(preexec_fn=in_background)
     assert not {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM} & unheard(running.pid_of("polite"))
@@ -237,7 +237,7 @@ def test_f24_started_by_a_script_in_the_background(run: Callable[..., Running]) 
     assert running.nothing_left()
 
 
-def test_f24_nohup_outlives_the_terminal(run: Callable[..., Running]) -> None:
+def test_fault_24_nohup_outlives_the_terminal(run: Callable[..., Running]) -> None:
     """Under nohup a closed terminal is ignored, as asked."""
     running = run(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     running.process.send_signal(signal.SIGHUP)
@@ -248,7 +248,7 @@ def test_f24_nohup_outlives_the_terminal(run: Callable[..., Running]) -> None:
     assert running.end(signal.SIGTERM) == "stopped\n"
 
 
-def test_f24_a_killed_child_starts_again(run: Callable[..., Running]) -> None:
+def test_fault_24_a_killed_child_starts_again(run: Callable[..., Running]) -> None:
     """kill -9 of a child: a new one within seconds, the others undisturbed, and the state says so."""
     running = run(stubborn=True)
     first, other = running.pid_of("polite"), running.pid_of("stubborn")
@@ -261,7 +261,7 @@ def test_f24_a_killed_child_starts_again(run: Callable[..., Running]) -> None:
     assert running.nothing_left()
 
 
-def test_f24_adopted_orphans_do_not_become_zombies(run: Callable[..., Running]) -> None:
+def test_fault_24_adopted_orphans_do_not_become_zombies(run: Callable[..., Running]) -> None:
     """A descendant that lost its parent is ours when it dies."""
     running = run(stubborn=True)
     far = int((running.home / "far.pid").read_text())
@@ -270,7 +270,7 @@ def test_f24_adopted_orphans_do_not_become_zombies(run: Callable[..., Running]) 
     wait_until(lambda: not psutil.pid_exists(far))
 
 
-def test_f24_a_second_start_is_refused(run: Callable[..., Running]) -> None:
+def test_fault_24_a_second_start_is_refused(run: Callable[..., Running]) -> None:
     """It says which process runs there and what to do, and harms nothing."""
     running, second = run(), run()
     assert second.answer == ""
@@ -284,7 +284,7 @@ def test_f24_a_second_start_is_refused(run: Callable[..., Running]) -> None:
     assert running.end(signal.SIGTERM) == "stopped\n"
 
 
-def test_f24_the_state_is_told(run: Callable[..., Running]) -> None:
+def test_fault_24_the_state_is_told(run: Callable[..., Running]) -> None:
     """`state.json` has pids, start and logs; it and the logs are their owner's alone."""
     running = run()
     state = running.state()
@@ -296,7 +296,7 @@ def test_f24_the_state_is_told(run: Callable[..., Running]) -> None:
     running.end(signal.SIGTERM)
 
 
-def test_f1_a_child_that_dies_while_starting_is_told(tmp_path: Path) -> None:
+def test_a_child_that_dies_while_starting_is_told(tmp_path: Path) -> None:
     """The error has the name, the status and the last log lines of this start; what had been started stops."""
     log = tmp_path / "home" / "logs" / "broken.log"
     log.parent.mkdir(parents=True)
@@ -320,7 +320,7 @@ def test_f1_a_child_that_dies_while_starting_is_told(tmp_path: Path) -> None:
     assert has_ended(polite[0])
 
 
-def test_f1_a_missing_program_is_told(tmp_path: Path) -> None:
+def test_a_missing_program_is_told(tmp_path: Path) -> None:
     """One sentence instead of a traceback."""
     with (
         pytest.raises(SupervisorError, match=r"absent cannot be started: /nowhere/absent: No such file"),
@@ -329,7 +329,7 @@ def test_f1_a_missing_program_is_told(tmp_path: Path) -> None:
         supervisor.start(Child("absent", ["/nowhere/absent"], os.environ))
 
 
-def test_f1_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """A file in its place, or a folder of somebody else: one sentence with the setting."""
     (tmp_path / "file").write_text("")
     closed = tmp_path / "closed"
@@ -342,7 +342,7 @@ def test_f1_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
             Supervisor(home).__enter__()
 
 
-def test_f24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) -> None:
+def test_fault_24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) -> None:
     """0.5 s, doubling to 30 s; a minute of life starts over. A child that need not run stays down."""
     command = Command(Child("short", ["/bin/false"], {}), tmp_path)
     command.launch()
@@ -368,7 +368,7 @@ def test_f24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) -> None
     assert not once.look_after(now + 1000)
 
 
-def test_f24_a_killed_database_starts_again_and_stops_last(open_folder: Path) -> None:
+def test_fault_24_a_killed_database_starts_again_and_stops_last(open_folder: Path) -> None:
     """kill -9 of PostgreSQL: restarted at the same address with its data, while everything else runs on."""
     home = open_folder / "home"
     with Supervisor(home, grace=GRACE) as supervisor:
@@ -397,7 +397,7 @@ def test_f24_a_killed_database_starts_again_and_stops_last(open_folder: Path) ->
     assert server.log_path.read_text().rstrip().endswith("database system is shut down")
 
 
-def test_f24_a_lock_outlives_no_process(tmp_path: Path) -> None:
+def test_fault_24_a_lock_outlives_no_process(tmp_path: Path) -> None:
     """A reader of the state never takes the lock away from a start; a dead owner's pid means nothing."""
     assert running_pid(tmp_path) is None
     (tmp_path / "lock").write_text("999999999\n")
@@ -408,7 +408,7 @@ def test_f24_a_lock_outlives_no_process(tmp_path: Path) -> None:
     assert running_pid(tmp_path) is None
 
 
-def test_f1_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_told() -> None:
     """Whatever way somebody listens, it is found; the sentence names port, purpose and setting."""
     for address, option in (("127.0.0.1", socket.SO_REUSEADDR), ("0.0.0.0", socket.SO_REUSEPORT)):
         with socket.socket() as listener:
@@ -423,7 +423,7 @@ def test_f1_a_port_in_use_is_told() -> None:
             )
 
 
-def test_f1_a_port_of_the_last_run_is_free_at_once() -> None:
+def test_a_port_of_the_last_run_is_free_at_once() -> None:
     """Connections that linger after a stop are no server. Port 0 picks one."""
     chosen = require_free_port(0, "the sandbox", "PRICING_SANDBOX_PORT")
     assert chosen > 0
@@ -439,7 +439,7 @@ def test_f1_a_port_of_the_last_run_is_free_at_once() -> None:
     assert require_free_port(port, "the sandbox", "PRICING_SANDBOX_PORT") == port
 
 
-def test_f24_logs_are_moved_aside_while_written(tmp_path: Path) -> None:
+def test_fault_24_logs_are_moved_aside_while_written(tmp_path: Path) -> None:
     """The writer keeps its descriptor and goes on in the emptied file; one older generation stays."""
     path = tmp_path / "x.log"
     with path.open("ab", buffering=0) as writer:

@@ -1,4 +1,4 @@
-"""mfapi.in's requests and answers: every recorded body has one right outcome (B18, A9)."""
+"""mfapi.in's requests and answers: every recorded body has one right outcome (A11, B18, A9)."""
 
 from __future__ import annotations
 

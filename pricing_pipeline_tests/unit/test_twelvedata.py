@@ -1,4 +1,4 @@
-"""Twelve Data's requests and answers: every recorded body has one right outcome (B18, A9, B8)."""
+"""Twelve Data's requests and answers: every recorded body has one right outcome (A11, B18, A9, B8)."""
 
 from __future__ import annotations
 

@@ -35,9 +35,8 @@ LEFT JOIN LATERAL (
     CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
     LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
     WHERE d.data_type = r.data_type
-      -- A held-off pair is remembered when its viewers are gone; nothing is owed to nobody.
-      AND (d.held_until IS NULL OR EXISTS (
-          SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))
+      -- A pair outlives its last viewer by a minute, or by its hold-off; nothing is owed to nobody.
+      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
 ) w ON true
 WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
 ORDER BY r.data_type;

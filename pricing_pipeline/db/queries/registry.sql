@@ -20,6 +20,10 @@ VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strateg
 -- True for a database that holds no data type yet.
 SELECT NOT EXISTS (SELECT FROM pricing.data_type_registry);
 
+-- name: has_providers
+-- True once any provider is known.
+SELECT EXISTS (SELECT FROM pricing.data_collectors);
+
 -- name: providers
 -- Active providers with their address.
 SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;
