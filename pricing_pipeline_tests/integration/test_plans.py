@@ -191,6 +191,7 @@ def test_b7_a_first_heartbeat_reads_its_own_pairs(reads: Callable[..., Reads]) -
     pairs = (["equity_quote"] * 3, ["S4", "S5", "S6"])
     seen = reads("SELECT pricing.heartbeat(clock_timestamp()::text, %s, %s)", *pairs)
     assert seen.scanned == set()
+    assert "active_subscriptions_pair" in seen.rows, "viewers are counted by their index"
     assert seen.total < 200, seen.rows
 
 
