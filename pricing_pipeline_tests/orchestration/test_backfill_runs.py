@@ -169,6 +169,12 @@ def test_g6_tags_of_the_command_line_leave_some_symbols_and_days(
     assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
 
 
+def test_g6_tags_never_reach_beyond_the_partitions(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
+    tags = {assets.SYMBOLS_TAG: "IBM", assets.FROM_TAG: "2009-01-01", assets.TO_TAG: "2011-12-31"}
+    assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags).success
+    assert asked(core, sandbox) == [("IBM", "2010-03-01", "2010-04-30")]
+
+
 def test_g6_the_command_line_and_the_asset_mean_the_same_tags() -> None:
     assert (assets.SYMBOLS_TAG, assets.FROM_TAG, assets.TO_TAG) == (
         dagster_runs.SYMBOLS_TAG,
