@@ -44,7 +44,8 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
 
 def _clear_error(context: ExceptionContext) -> None:
-    if not (context.is_disconnect or context.connection is None):
+    # A failed ping is no error yet: the pool answers it with a new session. To raise here would prevent that.
+    if context.is_pre_ping or not (context.is_disconnect or context.connection is None):
         return
     said = str(context.original_exception).strip().splitlines() or ["no reason given"]
     where = context.engine.url.render_as_string(hide_password=True) if context.engine else "its address"

@@ -45,6 +45,17 @@ def each_price_is_stored_once(core: Core) -> None:
     audit(core, acknowledged=len(SYMBOLS))
 
 
+def test_an_idle_session_that_was_cut_off_goes_unnoticed(core: Core, connection: Connection[Any]) -> None:
+    """A pool's sessions are tried before they are used; a server that was restarted must cost no error."""
+    for _ in range(3):
+        assert core.one("SELECT 1") == 1
+        cut = connection.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE application_name = 'pricing-pipeline' AND datname = current_database()"
+        ).fetchone()
+        assert cut == (1,)
+
+
 def test_b11_sessions_cut_off_at_random_cost_nothing(
     core: Core, clock: Clock, connection: Connection[Any], database_url: str, sandbox: RunningSandbox
 ) -> None:
