@@ -116,16 +116,21 @@ def test_b1_a_run_worker_has_the_definitions_of_its_code_location(
     core: Core,
     sandbox: RunningSandbox,
     load_context: None,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A type is retired while its run starts: the worker's definitions still have it, the others are served."""
     location = initialize_repository_def_from_pointer(DEFINITIONS)
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
     monkeypatch.setenv("PRICING_SANDBOX_URL", sandbox.url)
+    handed_on = location.repository_load_data
     with monkeypatch.context() as outage:
         outage.setenv("PRICING_DATABASE_URL", NOWHERE)
-        worker = reconstruct_repository_def_from_pointer(DEFINITIONS, location.repository_load_data)
-    assert worker.asset_graph.get_all_asset_keys() == location.asset_graph.get_all_asset_keys()
+        (tmp_path / "registry.json").unlink()
+        remote = reconstruct_repository_def_from_pointer(DEFINITIONS, handed_on)
+    worker = reconstruct_repository_def_from_pointer(DEFINITIONS, handed_on)
+    keys = location.asset_graph.get_all_asset_keys()
+    assert worker.asset_graph.get_all_asset_keys() == remote.asset_graph.get_all_asset_keys() == keys
 
     with dg.DagsterInstance.ephemeral() as instance:
         run = worker.get_implicit_global_asset_job_def().execute_in_process(
