@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import (  # internal, hence the exact pin
     DefinitionsLoadContext,
@@ -65,7 +63,6 @@ def definitions() -> dg.Definitions:
         else None
     )
     snapshot = RegistrySnapshot.from_json(handed_on) if handed_on else take(load_settings())
-    with warnings.catch_warnings():
-        # Dagster calls this a preview at each load; the exact pin is our answer.
-        warnings.simplefilter("ignore", dg.PreviewWarning)
-        return build(snapshot).with_reconstruction_metadata({_SNAPSHOT: snapshot.to_json()})
+    # From here it goes into every run's plan. (`Definitions.with_reconstruction_metadata` alone reaches nobody.)
+    load.add_to_pending_reconstruction_metadata(_SNAPSHOT, snapshot.to_json())
+    return build(snapshot)
