@@ -64,6 +64,17 @@ def names(daemon: WorkspaceProcessContext) -> set[str]:
     return {key.path[1] for key in keys}
 
 
+def handed_on(daemon: WorkspaceProcessContext) -> str:
+    """The registry in the plan of a run, which its worker builds its definitions from."""
+    location = daemon.create_request_context().get_code_location(LOCATION)
+    (repository,) = location.get_repositories().values()
+    job = repository.get_full_job("refresh")
+    plan = location.get_execution_plan(job, {}, step_keys_to_execute=None, known_state=None)
+    data = plan.execution_plan_snapshot.repository_load_data
+    assert data is not None
+    return str(data.reconstruction_metadata["pricing/registry"].data)
+
+
 def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
     code_server: subprocess.Popen[bytes], core: Core, tmp_path: Path
 ) -> None:
@@ -86,6 +97,8 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
         list(execute_sensor_iteration(daemon, logger, None, None))
         wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"}, 30)
         assert time.monotonic() - began < 30
+        # Its runs are given the registry that it was loaded from.
+        assert '"data_type": "new_quote"' in handed_on(daemon)
         skips = [tick.skip_reason for tick in ticks(instance)]
         assert any("reloading: the registry changed from version" in str(reason) for reason in skips)
         assert code_server.poll() is None
