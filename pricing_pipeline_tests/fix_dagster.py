@@ -6,12 +6,13 @@ Nothing is replaced: the environment says where database and sandbox are, as it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
 from dagster._core.test_utils import create_test_daemon_workspace_context
@@ -36,7 +37,8 @@ class Stage:
 
     def reload(self) -> None:
         """Load the definitions anew from the registry."""
-        self.definitions: dg.Definitions = definitions()
+        with newly_loading():
+            self.definitions: dg.Definitions = definitions()
         self.repository = self.definitions.get_repository_def()
 
     def spec(self, *path: str) -> dg.AssetSpec:
@@ -97,6 +99,11 @@ class Stage:
         return [entry.asset_observation for entry in entries if entry.asset_observation]
 
 
+def newly_loading() -> AbstractContextManager[DefinitionsLoadContext]:
+    """Load as a new process does: Dagster remembers in each how its definitions were loaded."""
+    return DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION))
+
+
 def said(event: dg.AssetMaterialization | dg.AssetObservation) -> dict[str, Any]:
     """The metadata of an event as plain values."""
     return {name: value.value for name, value in event.metadata.items()}
@@ -123,7 +130,10 @@ def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
         LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
         location_name="pricing_pipeline",
     )
-    with create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context:
+    with (
+        newly_loading(),
+        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context,
+    ):
         yield context
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.code_pointer import CodePointer
-from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.reconstruct import (
     initialize_repository_def_from_pointer,
     reconstruct_repository_def_from_pointer,
@@ -20,7 +19,7 @@ from sqlalchemy import make_url
 from pricing_pipeline.defs.snapshot import EMPTY, RegistrySnapshot, take
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fix_dagster import Stage, newly_loading
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
@@ -31,7 +30,7 @@ DEFINITIONS = CodePointer.from_module("pricing_pipeline.definitions", "definitio
 @pytest.fixture
 def load_context() -> Iterator[None]:
     """What a process remembers of how its definitions were loaded; other tests start from nothing."""
-    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
+    with newly_loading():
         yield
 
 
