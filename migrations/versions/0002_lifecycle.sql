@@ -1,0 +1,1 @@
+-- The whole life of a task: extend, retry and cancel by hand, wake-up.

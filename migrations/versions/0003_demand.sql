@@ -1,0 +1,1 @@
+-- Holdings, pauses, caps, and schedules that catch up.

@@ -1,0 +1,1 @@
+-- Several keys, breakers, pacing and budgets.

@@ -1,0 +1,1 @@
+-- Roles, grants and row-level protection.
