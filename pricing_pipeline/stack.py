@@ -198,7 +198,7 @@ def _daemon(environment: dict[str, str]) -> Child:
     """The daemon, which first makes Dagster's storage ready; it is ready for others when that is done."""
     fresh_start = Path(environment["DAGSTER_HOME"]) / "fresh-start"
     fresh_start.touch()
-    options = [str(fresh_start), "run", *_WORKSPACE]
+    options = [str(fresh_start), str(ROOT / "workspace.yaml")]
     return _module(
         "dagster-daemon",
         "pricing_pipeline.defs.daemon",

@@ -1,12 +1,17 @@
-"""`python -m pricing_pipeline.defs.daemon MARK run ...`: Dagster's daemon, after its storage was made ready.
+"""`python -m pricing_pipeline.defs.daemon MARK WORKSPACE`: Dagster's daemon, after its storage was made ready.
 
-MARK is a file that says that this is a fresh start; it is removed when the storage is ready.
+MARK is a file that says that this is a fresh start; it is removed when the storage is ready. WORKSPACE is the
+workspace.yaml to serve.
 
 Dagster's processes would each create the missing tables at the same time. And a run that was going when
 everything was killed would count as running for ever, and take a place in the run queue. Both are seen to
 here and not in a process of their own, because importing Dagster is what a start mostly waits for.
+
+And its connections are kept: left to itself, the daemon opens one for each query, several a second, which was
+half of what the pipeline cost while nobody watched anything.
 """
 
+import contextlib
 import os
 import socket
 import sys
@@ -14,29 +19,42 @@ import time
 from pathlib import Path
 
 import dagster as dg
-from dagster._daemon.cli import cli  # what the command `dagster-daemon` calls
+from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next two: pinned
+from dagster._daemon.controller import daemon_controller_from_instance
+from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
+from dagster_postgres import DagsterPostgresStorage
 
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+_STATEMENT_TIMEOUT_MS = 60_000
+_RECYCLE_SECONDS = 3600
+_MAX_OVERFLOW = 10
+"""Connections beside the one that each of the three storages keeps; they close when they are given back."""
 
 
 def main() -> None:
     """Make the storage ready if this is a fresh start, wait for the code server, and become the daemon."""
-    fresh_start, *arguments = sys.argv[1:]
+    fresh_start, workspace = sys.argv[1:]
     if Path(fresh_start).exists():
         prepare()
         Path(fresh_start).unlink()
     # The daemon would look for a code server that is not there yet only once a minute.
     while not _listens(os.environ["PRICING_CODE_SOCKET"]):
         time.sleep(0.05)
-    cli(arguments, prog_name="dagster-daemon", obj={})
+    setup_interrupt_handlers()
+    with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
+        with daemon_controller_from_instance(instance, WorkspaceFileTarget([workspace])) as controller:
+            controller.check_daemon_loop()
 
 
 def prepare() -> None:
     """Create or migrate the storage, and fail what the last stop cut off."""
+    # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
+    DagsterPostgresStorage(os.environ["PRICING_DAGSTER_URL"], should_autocreate_tables=True)
     with dg.DagsterInstance.get() as instance:
         instance.upgrade()
         for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
