@@ -34,7 +34,11 @@ class FailureKind(StrEnum):
     SCHEMA_DRIFT = "schema_drift"
     THROTTLED = "throttled"
     PROVIDER_DOWN = "provider_down"
+    NOT_STORABLE = "not_storable"
+    CLIENT_FAULT = "client_fault"
     WORKER_LOST = "worker_lost"
+    WORKER_STOPPED = "worker_stopped"
+    DATABASE_CONFLICT = "database_conflict"
 
     @property
     def is_permanent(self) -> bool:

@@ -16,7 +16,9 @@ answer carry what the database needs to settle the call: HTTP status and wire by
         ├── PlanRestricted       the key's plan does not include this
         ├── RequestRefused       the provider calls the request itself invalid
         ├── SchemaDrift          the answer is not what the provider promised
-        └── ProviderDown         no usable answer: timeout, connection, 5xx
+        ├── ProviderDown         no usable answer: timeout, connection, 5xx
+        ├── Misconfigured        the call cannot be asked as things are set up
+        └── ClientFault          our own code failed on the call
 """
 
 from __future__ import annotations
@@ -103,3 +105,11 @@ class SchemaDrift(ProviderError):
 
 class ProviderDown(ProviderError):
     """No usable answer: deadline passed, connection failed, or a server error."""
+
+
+class Misconfigured(ProviderError):
+    """The call cannot be asked as things are set up: a missing setting, a span that no provider takes."""
+
+
+class ClientFault(ProviderError):
+    """Our own code failed on the call, before it was made or while its answer was read."""

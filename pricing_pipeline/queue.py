@@ -67,9 +67,18 @@ def fail(
     )
 
 
-def release(connection: Connection, call: Call) -> int:
-    """Give a call's tasks back without costing an attempt; returns how many were still held."""
+def extend(connection: Connection, call: Call) -> set[int]:
+    """Renew the lease of a call's tasks; returns those the claim still holds."""
     parameters = {"ids": call.task_ids, "token": call.claim_token}
+    return set(connection.execute(text(named("queue.extend")), parameters).scalar_one())
+
+
+def release(connection: Connection, call: Call, kind: FailureKind, message: str) -> int:
+    """Give a call's tasks back at once, at no cost of an attempt; returns how many were still held.
+
+    `kind` and `message` go to the tasks' history.
+    """
+    parameters = {"ids": call.task_ids, "token": call.claim_token, "kind": kind.value, "message": message}
     return int(connection.execute(text(named("queue.release")), parameters).scalar_one())
 
 

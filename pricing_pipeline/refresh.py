@@ -9,85 +9,36 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
-from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, limits, prices, queue
+from pricing_pipeline import demand, queue, settling
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline.domain import Answer, Call, FailureKind, SymbolFailure, Window, months_after
-from pricing_pipeline.errors import (
-    DatabaseError,
-    KeyRefused,
-    PlanRestricted,
-    ProviderDown,
-    ProviderError,
-    RequestRefused,
-    SchemaDrift,
-    Throttled,
-)
+from pricing_pipeline.domain import Call, FailureKind, Window, months_after
+from pricing_pipeline.errors import ClientFault, DatabaseError, Misconfigured, PricingError, ProviderError
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.settling import Tally
 
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process."""
-
-T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.25
 _EXTEND_SECONDS = 5.0
 _IDLE_SECONDS = 3.0
-_KEY_REFUSED_PAUSE = 60.0
-_STORE_ATTEMPTS = 3
-_RETRY_SQLSTATES = frozenset({"40001", "40P01"})
-
-_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
-    (Throttled, FailureKind.THROTTLED),
-    (KeyRefused, FailureKind.KEY_REFUSED),
-    (PlanRestricted, FailureKind.PLAN_RESTRICTED),
-    (RequestRefused, FailureKind.REQUEST_REFUSED),
-    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
-    (ProviderDown, FailureKind.PROVIDER_DOWN),
-)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was done for one data type since the last report.
-
-    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows by the UTC month's first day.
-    """
-
-    data_type: str
-    calls: int = 0
-    latest_calls: int = 0
-    wire_bytes: int = 0
-    added: int = 0
-    revised: int = 0
-    failed: int = 0
-    symbols: set[str] = field(default_factory=set)
-    months: Counter[date] = field(default_factory=Counter)
-    providers: set[str] = field(default_factory=set)
-
-    def add(self, other: Tally) -> None:
-        self.calls += other.calls
-        self.latest_calls += other.latest_calls
-        self.wire_bytes += other.wire_bytes
-        self.added += other.added
-        self.revised += other.revised
-        self.failed += other.failed
-        self.symbols |= other.symbols
-        self.months.update(other.months)
-        self.providers |= other.providers
+_STOP_SECONDS = 2.0
+"""How long calls in flight may still end when the worker is told to stop; then their tasks are given back."""
+_EXTEND_LEASES_SECONDS = 15.0
+_LONGEST_CALL_SECONDS = 300.0
+"""A call older than that hangs for good: its lease is left to run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +61,14 @@ class Backfill:
     id: UUID
     data_type: str
     tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A call that a thread is making, and when it began by the process's monotonic clock."""
+
+    call: Call
+    began: float
 
 
 Report = Callable[[Sequence[Tally]], None]
@@ -136,9 +95,9 @@ class Refresher:
         self._on_report = on_report
         self._report_every = report_every
         self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
-        self._in_flight: dict[Future[Tally], Call] = {}
+        self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._tallies: dict[str, Tally] = {}
-        self._last_report = self._last_tick = 0.0
+        self._last_report = self._last_tick = self._last_extend = 0.0
 
     def __enter__(self) -> Refresher:
         return self
@@ -223,6 +182,13 @@ class Refresher:
         return Progress(row.tasks, row.open, row.failed)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
+        try:
+            self._work(is_over)
+        except BaseException:  # Ctrl-C and Dagster's end of a run, too
+            self._give_back()
+            raise
+
+    def _work(self, is_over: Callable[[], bool]) -> None:
         self._last_report = time.monotonic()
         pause = 1.0
         while True:
@@ -231,6 +197,7 @@ class Refresher:
                     break
                 self._tick()
                 self._start_calls()
+                self._extend_leases()
                 pause = 1.0
             except (DatabaseError, OperationalError) as error:
                 # The database will be back; what is claimed is recovered by its lease.
@@ -243,6 +210,33 @@ class Refresher:
         while self._in_flight:
             self._collect(_POLL_SECONDS)
         self._report()
+
+    def _give_back(self) -> None:
+        """Before the worker stops: let calls end that are about to, and give back the tasks of the others.
+
+        An answer that comes later is refused by the fence, and only its bytes are booked.
+        """
+        wait(self._in_flight, timeout=_STOP_SECONDS)
+        self._collect(0.0)
+        left, self._in_flight = list(self._in_flight.values()), {}
+        for call in (one.call for one in left):
+            try:
+                settling.release(
+                    self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop"
+                )
+            except (DatabaseError, DBAPIError) as error:
+                _LOG.warning("the tasks of call %d come back by their lease: %s", call.id, error)
+
+    def _extend_leases(self) -> None:
+        """Keep the claims of calls that take long; one that hangs for good is left to recovery."""
+        now = time.monotonic()
+        if not self._in_flight or now - self._last_extend < _EXTEND_LEASES_SECONDS:
+            return
+        self._last_extend = now
+        for one in self._in_flight.values():
+            if _EXTEND_LEASES_SECONDS <= now - one.began <= _LONGEST_CALL_SECONDS:
+                with self._engine.begin() as connection:
+                    queue.extend(connection, one.call)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -266,7 +260,7 @@ class Refresher:
             return
         with self._engine.connect() as connection:
             providers = queue.providers_with_work(connection)
-        busy = Counter(call.provider for call in self._in_flight.values())
+        busy = Counter(one.call.provider for one in self._in_flight.values())
         for provider, most in providers.items():
             free = min(MAX_IN_FLIGHT - len(self._in_flight), most - busy[provider])
             if free <= 0 or provider not in self._clients:
@@ -274,7 +268,7 @@ class Refresher:
             with self._engine.begin() as connection:
                 calls = queue.claim(connection, provider, self._worker, free, self._run_id)
             for call in calls:
-                self._in_flight[self._pool.submit(self._make, call)] = call
+                self._in_flight[self._pool.submit(self._make, call)] = _InFlight(call, time.monotonic())
 
     def _collect(self, timeout: float) -> None:
         if not self._in_flight:
@@ -282,7 +276,7 @@ class Refresher:
             return
         done, _ = wait(self._in_flight, timeout=timeout, return_when=FIRST_COMPLETED)
         for future in done:
-            call = self._in_flight.pop(future)
+            call = self._in_flight.pop(future).call
             error = future.exception()
             if error is not None:
                 # Its lease brings the tasks back; one bad call must not end the drain.
@@ -303,126 +297,14 @@ class Refresher:
             fetched = client.fetch(call.fetcher, call.symbols, call.window, now=call.claimed_at)
         except ProviderError as error:
             failure = error
-            self._transact(lambda connection: _settle_failure(connection, call, failure))
-            return _tally(call, failure.wire_bytes, failed=len(call.tasks))
-        return self._transact(
-            lambda connection: _settle_answer(
-                connection, call, fetched.answer, fetched.http_status, fetched.wire_bytes
-            )
-        )
-
-    def _transact(self, work: Callable[[Connection], T]) -> T:
-        """Run in one transaction, again when it was the victim of a deadlock or its session was lost.
-
-        The fence makes that safe: had the lost one been committed after all, nothing would be held any more.
-        """
-        for attempt in range(1, _STORE_ATTEMPTS + 1):
-            try:
-                with self._engine.begin() as connection:
-                    return work(connection)
-            except DatabaseError:
-                if attempt == _STORE_ATTEMPTS:
-                    raise
-                time.sleep(attempt)
-            except DBAPIError as error:
-                if (
-                    attempt == _STORE_ATTEMPTS
-                    or getattr(error.orig, "sqlstate", None) not in _RETRY_SQLSTATES
-                ):
-                    raise
-        raise AssertionError("unreachable")
-
-
-def _tally(call: Call, wire_bytes: int, *, failed: int = 0) -> Tally:
-    return Tally(
-        call.data_type,
-        calls=1,
-        latest_calls=int(call.window is None),
-        wire_bytes=wire_bytes,
-        failed=failed,
-        providers={call.provider},
-    )
-
-
-def _settle_answer(
-    connection: Connection, call: Call, answer: Answer, status: int | None, wire_bytes: int
-) -> Tally:
-    """Store what the call brought and finish its tasks, in one transaction behind the fence."""
-    tally = _tally(call, wire_bytes)
-    held = queue.held(connection, call)
-    ids = {task.symbol: task.id for task in call.tasks if task.id in held}
-    observations = [o for o in answer.observations if o.symbol in ids]
-    stored = {row.symbol: row for row in prices.store(connection, call, observations)}
-    empty = [symbol for symbol in answer.empty if symbol in ids]
-    failures = [failure for failure in answer.failures if failure.symbol in ids]
-    failures += [
-        SymbolFailure(
-            row.symbol, FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
-        )
-        for row in stored.values()
-        if row.is_stale_source
-    ]
-    failed = {failure.symbol for failure in failures}
-    done = sorted((set(stored) | set(empty)) - failed)
-
-    if call.window is not None:
-        prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
-    elif empty:
-        prices.confirm(connection, call.data_type, empty)
-    if done:
-        queue.complete(connection, [ids[symbol] for symbol in done], call.claim_token)
-    for (kind, message), symbols in _by_reason(failures).items():
-        queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
-    if held:  # what a lost worker heard is old
-        limits.unthrottle(connection, call.provider)
-    limits.settle(connection, call.id, "ok", http_status=status, wire_bytes=wire_bytes)
-
-    tally.failed = len(failures)
-    tally.symbols.update(done)
-    tally.added = sum(row.added for row in stored.values())
-    tally.revised = sum(row.revised for row in stored.values())
-    tally.months.update(
-        o.observed_at.date().replace(day=1)
-        for o in observations
-        if o.symbol in stored and o.symbol not in failed
-    )
-    return tally
-
-
-def _settle_failure(connection: Connection, call: Call, error: ProviderError) -> None:
-    """The whole call failed: book its bytes and let each task have the consequence of the error's kind."""
-    kind = next(kind for cls, kind in _KINDS if isinstance(error, cls))
-    held = queue.held(connection, call)
-    pause: float | None = None
-    if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
-        asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        pause = limits.throttle(connection, call.provider, asked, str(error))
-    # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
-    is_permanent = kind.is_permanent and len(call.tasks) == 1
-    queue.fail(
-        connection,
-        call.task_ids,
-        call.claim_token,
-        kind,
-        str(error),
-        is_permanent=is_permanent,
-        retry_after=pause,
-    )
-    limits.settle(
-        connection,
-        call.id,
-        "failed",
-        http_status=error.http_status,
-        wire_bytes=error.wire_bytes,
-        error=str(error),
-    )
-
-
-def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str], list[str]]:
-    grouped: dict[tuple[FailureKind, str], list[str]] = defaultdict(list)
-    for failure in failures:
-        grouped[failure.kind, failure.message].append(failure.symbol)
-    return grouped
+        except PricingError as error:
+            failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
+        except Exception as error:  # a fault of ours must be as visible as one of theirs
+            _LOG.exception("call %d to %s failed on a fault of ours", call.id, call.provider)
+            failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
+        else:
+            return settling.settle_answer(self._engine, call, fetched)
+        return settling.settle_failure(self._engine, call, failure)
 
 
 def months_of(window: Window) -> list[date]:

@@ -141,7 +141,11 @@ class Core:
 
     def release(self, call: Call) -> int:
         with self.engine.begin() as connection:
-            return queue.release(connection, call)
+            return queue.release(connection, call, FailureKind.WORKER_STOPPED, "told to stop")
+
+    def extend(self, call: Call) -> set[int]:
+        with self.engine.begin() as connection:
+            return queue.extend(connection, call)
 
     def held(self, call: Call) -> set[int]:
         with self.engine.begin() as connection:

@@ -15,7 +15,8 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
-from pricing_pipeline.refresh import Refresher, Tally
+from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.settling import Tally
 
 HALTS = ("claimed", "answered", "stored", "committed")
 """Points of a call: before it is made, with its answer in hand, before and after the transaction ends."""

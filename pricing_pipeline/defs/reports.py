@@ -13,7 +13,8 @@ from pricing_pipeline import demand, prices
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after
-from pricing_pipeline.refresh import Backfill, Progress, Tally, months_of
+from pricing_pipeline.refresh import Backfill, Progress, months_of
+from pricing_pipeline.settling import Tally
 
 Metadata = dict[str, dg.MetadataValue]
 

@@ -21,7 +21,7 @@ import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, SymbolFailure, Window
-from pricing_pipeline.errors import ProviderDown, ProviderError, SchemaDrift, SettingsError
+from pricing_pipeline.errors import ClientFault, ProviderDown, ProviderError, SchemaDrift, SettingsError
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
@@ -155,6 +155,9 @@ class ProviderClient:
             error.http_status, error.wire_bytes = response.status, response.wire_bytes
             error.args = tuple(self._scrub(str(part)) for part in error.args)
             raise
+        except Exception as error:  # the parser's own fault; what has arrived is booked all the same
+            message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
+            raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         failures = tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures)
         return Fetched(
             answer=replace(answer, failures=failures + unknown),

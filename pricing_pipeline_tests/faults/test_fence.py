@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine, text
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Answer, Call, FailureKind
 from pricing_pipeline.errors import ProviderDown, Throttled
-from pricing_pipeline.refresh import _settle_answer as settle_answer
-from pricing_pipeline.refresh import _settle_failure as settle_failure
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.settling import settle_answer, settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -55,10 +55,6 @@ def answer(core: Core, call: Call, price: str) -> Answer:
 
 
 def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
-    def settle(connection_work: Callable[[Connection], object]) -> object:
-        with core.engine.begin() as connection:
-            return connection_work(connection)
-
     prices = answer(core, late, "666.00")
     return {
         "complete": lambda: core.complete(late),
@@ -66,14 +62,13 @@ def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
         "fail for good": lambda: core.fail(late, FailureKind.UNKNOWN_SYMBOL),
         "snooze": lambda: core.fail(late, FailureKind.THROTTLED, retry_after=60),
         "release": lambda: core.release(late),
-        "store": lambda: settle(lambda c: settle_answer(c, late, prices, 200, 900)),
-        "store nothing": lambda: settle(
-            lambda c: settle_answer(c, late, Answer(empty=frozenset(late.symbols)), 200, 900)
+        "extend": lambda: core.extend(late),
+        "store": lambda: settle_answer(core.engine, late, Fetched(prices, 200, 900)),
+        "store nothing": lambda: settle_answer(
+            core.engine, late, Fetched(Answer(empty=frozenset(late.symbols)), 200, 900)
         ),
-        "report a fault": lambda: settle(lambda c: settle_failure(c, late, ProviderDown("it hung up"))),
-        "report a refusal": lambda: settle(
-            lambda c: settle_failure(c, late, Throttled("too fast", retry_after=600))
-        ),
+        "report a fault": lambda: settle_failure(core.engine, late, ProviderDown("it hung up")),
+        "report a refusal": lambda: settle_failure(core.engine, late, Throttled("too fast", retry_after=600)),
     }
 
 
@@ -139,8 +134,7 @@ def test_b11_one_lost_task_of_a_call_does_not_cost_the_others(core: Core) -> Non
         "UPDATE pricing.api_call_queue_live SET status = 'pending', claim_token = NULL, lease_until = NULL"
         " WHERE symbol = 'AAPL'"
     )
-    with core.engine.begin() as connection:
-        settle_answer(connection, call, answer(core, call, "5.00"), 200, 900)
+    settle_answer(core.engine, call, Fetched(answer(core, call, "5.00"), 200, 900))
     assert core.statuses() == {"AAPL": "pending", "IBM": "completed"}
     assert core.latest("AAPL") is None
     assert core.latest("IBM") is not None

@@ -455,7 +455,26 @@ def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
         ("pending", 0, None)
     ] * 2
     assert core.release(call) == 0
+    assert [(error["kind"], error["attempt"]) for error in core.task("IBM").errors] == [("worker_stopped", 1)]
     assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
+
+
+def test_b11_an_extended_lease_keeps_the_claim(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    call = core.claim_one()
+    for _ in range(3):
+        clock.advance(50)
+        assert core.extend(call) == set(call.task_ids)
+        assert core.recover() == 0
+    clock.advance(61)
+    assert core.recover() == 2
+    assert core.extend(call) == set(), "what was taken back is not taken again"
+    assert {task.status for task in core.tasks()} == {"pending"}
+    heir = core.claim_one()
+    lease = core.task("AAPL").lease_until
+    assert core.extend(call) == set()
+    assert core.task("AAPL").lease_until == lease
+    assert core.complete(heir) == set(heir.task_ids)
 
 
 def test_b11_recovery_takes_back_what_has_outlived_its_lease_only(core: Core, clock: Clock) -> None:

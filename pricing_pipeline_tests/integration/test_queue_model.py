@@ -198,8 +198,18 @@ class QueueMachine(RuleBasedStateMachine):
         held = self._held(claim)
         assert self._one("SELECT pricing.release_tasks(%s, %s)", [list(claim.ids), claim.token]) == len(held)
         for task in held.values():
-            task.status, task.token, task.lease_until = "pending", None, None
+            self._lose(task, "worker_stopped", "pending")
             task.attempt -= 1
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def extend(self, data: st.DataObject) -> None:
+        claim = self._any_claim(data)
+        held = self._held(claim)
+        returned = self._one("SELECT pricing.extend_tasks(%s, %s)", [list(claim.ids), claim.token])
+        assert set(returned) == set(held)
+        for task in held.values():
+            task.lease_until = self.now + timedelta(seconds=60)
 
     # What must hold
 

@@ -375,22 +375,177 @@ def test_b19_a_mishap_while_storing_costs_no_attempt_and_no_call(
     audit(core)
 
 
-def test_b8_a_call_that_cannot_be_stored_does_not_end_the_drain(
+def test_b8_one_value_the_database_refuses_costs_its_batch_nothing(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
+) -> None:
+    core.rows(
+        "ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (symbol NOT IN ('S0003', 'S0011'))"
+    )
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(14)))
+    work_until(refresher, is_idle(core))
+    assert Counter(core.statuses().values()) == {"completed": 12, "scheduled": 2}
+    for symbol in ("S0003", "S0011"):
+        task = core.task(symbol)
+        (error,) = task.errors
+        assert (task.status, task.attempt, error["kind"], error["attempt"]) == (
+            "scheduled",
+            1,
+            "not_storable",
+            1,
+        )
+        assert symbol in error["message"]
+        assert 'violates check constraint "never"' in error["message"]
+        assert core.latest(symbol) is None
+    assert len(sandbox.calls()) == 1
+    assert (reports.total("calls"), reports.total("failed"), reports.total("added")) == (1, 2, 12)
+    assert core.rows("SELECT outcome FROM pricing.collector_call_log") == [("ok",)]
+    audit(core)
+
+
+def test_b8_what_can_never_be_stored_is_dead_after_four_tries_with_its_reason(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
     core.rows("ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (data_type <> 'fx_rate')")
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1440")
     core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"))
-    for attempt in (1, 2, 3, 4):
-        # Each time it is in work until its lease runs out, for nobody can say what became of it.
-        work_until(refresher, lambda: len(sandbox.calls()) == 2 + attempt)  # noqa: B023
-        task = core.task("EUR/USD")
-        assert (task.status, task.attempt) == ("processing", attempt)
-        clock.advance(61)
+    for _ in range(4):
+        work_until(refresher, is_idle(core))
+        clock.advance(145)
+        core.heartbeat("ann", (FX, "EUR/USD"))
+        core.promote()
     assert core.task("AAPL").status == core.task("118632").status == "completed"
-    assert core.recover() == 1
-    assert (core.task("EUR/USD").status, core.task("EUR/USD").failure_kind) == ("failed", "worker_lost")
+    task = core.task("EUR/USD")
+    assert (task.status, task.failure_kind, task.attempt) == ("failed", "not_storable", 4)
+    assert [error["attempt"] for error in task.errors] == [1, 2, 3, 4]
     assert core.rows("SELECT FROM pricing.price_history WHERE data_type = 'fx_rate'") == []
+    audit(core)
+
+
+def test_b8_a_batch_beyond_the_providers_limit_fails_with_its_reason_at_once(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """A fault of ours in one call is as visible as one of the provider's; other calls go on."""
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 400 WHERE provider = 'twelvedata'")
+    core.enqueue(QUOTE, *symbols(300))
+    core.enqueue(NAV, "118632")
+    work_until(refresher, is_idle(core))
+    tasks = [task for task in core.tasks() if task.data_type == QUOTE]
+    assert {(task.status, task.attempt, task.errors[0]["kind"]) for task in tasks} == {
+        ("scheduled", 1, "client_fault")
+    }
+    assert "ValueError" in tasks[0].errors[0]["message"]
+    assert core.task("118632").status == "completed"
+    outcomes = core.rows(
+        "SELECT provider, outcome, wire_bytes > 0 AS arrived FROM pricing.collector_call_log"
+    )
+    assert sorted(tuple(row) for row in outcomes) == [(MFAPI, "ok", True), (TWELVEDATA, "failed", False)]
+    audit(core)
+
+
+def test_b8_a_parser_that_fails_is_a_fault_of_ours_with_its_bytes_booked(
+    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = refresher._clients[TWELVEDATA].provider
+
+    def parse(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr(type(provider), "parse", parse)
+    core.enqueue(QUOTE, "AAPL")
+    work_until(refresher, is_idle(core))
+    task = core.task("AAPL")
+    assert (task.status, task.errors[0]["kind"]) == ("scheduled", "client_fault")
+    assert "ZeroDivisionError" in task.errors[0]["message"]
+    (logged,) = core.rows("SELECT outcome, http_status, wire_bytes FROM pricing.collector_call_log")
+    assert (logged.outcome, logged.http_status) == ("failed", 200)
+    assert logged.wire_bytes > 100
+
+
+def test_a5_what_cannot_be_asked_as_things_are_set_up_is_dead_at_once(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 100000")
+    planned = refresher.plan_backfill(DAILY, Window(date(1985, 1, 1), date(2026, 1, 1)), ["AAPL"])
+    assert planned.tasks == 1
+    assert refresher.backfill(planned) == Progress(1, 0, 1)
+    task = core.task("AAPL")
+    assert (task.status, task.failure_kind, task.attempt) == ("failed", "misconfigured", 1)
+    assert sandbox.calls() == []
+
+
+def test_b19_a_conflict_that_stays_gives_the_tasks_back_at_no_cost(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("CREATE SEQUENCE pricing.mishaps")
+    core.rows(
+        "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF nextval(''pricing.mishaps'')"
+        " <= 4 THEN RAISE EXCEPTION ''chosen'' USING ERRCODE = ''40001''; END IF; RETURN NEW; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER mishap BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.mishap()"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: core.task("AAPL").status == "completed", seconds=8)
+    task = core.task("AAPL")
+    assert task.attempt == 1
+    assert [error["kind"] for error in task.errors] == ["database_conflict"]
+    assert [
+        row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log ORDER BY 1")
+    ] == [
+        "failed",
+        "ok",
+    ]
+    audit(core)
+
+
+# Leases and stopping
+
+
+def test_b11_a_long_call_keeps_its_claim(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock moves past the lease in steps while the call is under way; recovery runs all the while."""
+    monkeypatch.setattr("pricing_pipeline.refresh._EXTEND_LEASES_SECONDS", 0.05)
+    sandbox.behave("delay", seconds=2.5, count=1)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    turns = 0
+
+    def is_done() -> bool:
+        nonlocal turns
+        if core.task("AAPL").status == "processing" and turns < 4:
+            clock.advance(40)
+            turns += 1
+        return core.task("AAPL").status != "pending" and not refresher._in_flight
+
+    work_until(refresher, is_done)
+    assert turns >= 3
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.errors) == ("completed", 1, [])
+
+
+def test_b11_a_worker_that_stops_gives_its_tasks_back_at_once(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """What is about to end still ends; what hangs is pending again, at no cost, and its late answer is refused."""
+    sandbox.behave("delay", provider=TWELVEDATA, seconds=4, count=1)
+    sandbox.behave("delay", provider=MFAPI, seconds=0.3, count=1)
+    core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
+
+    def interrupt() -> bool:
+        if len(sandbox.calls()) == 2:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        work_until(refresher, interrupt)
+    assert core.task("118632").status == "completed"
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.claim_token) == ("pending", 0, None)
+    assert [error["kind"] for error in task.errors] == ["worker_stopped"]
+    refresher.close()
+    assert core.latest("AAPL") is None
+    assert (core.task("AAPL").status, core.task("AAPL").attempt) == ("pending", 0)
+    assert {row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log")} == {"ok"}
     audit(core)
 
 

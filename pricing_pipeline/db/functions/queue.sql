@@ -195,20 +195,45 @@ END $$;
 COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and holds their pairs off.';
 
 
-CREATE OR REPLACE FUNCTION pricing.release_tasks(ids bigint[], token uuid) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '60 seconds')
+RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
+    now_ timestamptz := pricing.clock();
+    extended bigint[];
+BEGIN
+    WITH mine AS MATERIALIZED (
+        SELECT x.id FROM pricing.api_call_queue_live x
+        WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE),
+    kept AS (
+        UPDATE pricing.api_call_queue_live q SET lease_until = greatest(q.lease_until, now_ + lease)
+        FROM mine WHERE q.id = mine.id RETURNING q.id)
+    SELECT array_agg(kept.id) INTO extended FROM kept;
+    RETURN coalesce(extended, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.extend_tasks(bigint[], uuid, interval) IS
+    'A worker that is still at it renews its lease. Returns the ids that its claim still holds; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.release_tasks(
+    ids bigint[], token uuid, kind text DEFAULT 'worker_stopped', message text DEFAULT 'given back by its worker')
+RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
     released integer;
 BEGIN
     UPDATE pricing.api_call_queue_live q
-    SET status = 'pending', claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1
+    SET status = 'pending', claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1,
+        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
           WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
     WHERE q.id = mine.id;
     GET DIAGNOSTICS released = ROW_COUNT;
     RETURN released;
 END $$;
-COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid) IS 'Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.';
+COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid, text, text) IS 'Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.';
 
 
 CREATE OR REPLACE FUNCTION pricing.promote_tasks() RETURNS integer

@@ -16,7 +16,11 @@ SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :
 
 -- name: release
 -- Give tasks back without costing an attempt.
-SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
+SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message);
+
+-- name: extend
+-- Renew the lease of tasks that this claim still holds; returns their ids.
+SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: held
 -- Lock the tasks that this claim still holds, and return their ids: the fence before anything is stored.

@@ -1,0 +1,293 @@
+"""What becomes of a call: its answer stored and its tasks finished, behind the fence, in one transaction.
+
+Which call is made, and when, is refresh.py's. What a failure means to a task (tried again, snoozed, dead) is the
+database's: here an error only gets its kind. An answer that the database refuses is settled part by part, so that
+one bad value costs its neighbours nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import limits, prices, queue
+from pricing_pipeline.domain import Answer, Call, FailureKind, SymbolFailure
+from pricing_pipeline.errors import (
+    ClientFault,
+    DatabaseError,
+    KeyRefused,
+    Misconfigured,
+    PlanRestricted,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    Throttled,
+)
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.registry import reason
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+_KEY_REFUSED_PAUSE = 60.0
+_STORE_ATTEMPTS = 3
+
+_CONFLICT_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
+"""Another session was in the way; the same transaction may well succeed."""
+_NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
+"""The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the answer."""
+
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (PlanRestricted, FailureKind.PLAN_RESTRICTED),
+    (RequestRefused, FailureKind.REQUEST_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+    (Misconfigured, FailureKind.MISCONFIGURED),
+    (ClientFault, FailureKind.CLIENT_FAULT),
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done for one data type since the last report.
+
+    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
+    `months` counts rows by the UTC month's first day.
+    """
+
+    data_type: str
+    calls: int = 0
+    latest_calls: int = 0
+    wire_bytes: int = 0
+    added: int = 0
+    revised: int = 0
+    failed: int = 0
+    symbols: set[str] = field(default_factory=set)
+    months: Counter[date] = field(default_factory=Counter)
+    providers: set[str] = field(default_factory=set)
+
+    def add(self, other: Tally) -> None:
+        self.calls += other.calls
+        self.latest_calls += other.latest_calls
+        self.wire_bytes += other.wire_bytes
+        self.added += other.added
+        self.revised += other.revised
+        self.failed += other.failed
+        self.symbols |= other.symbols
+        self.months.update(other.months)
+        self.providers |= other.providers
+
+
+def settle_answer(engine: Engine, call: Call, fetched: Fetched) -> Tally:
+    """Store what the call brought and finish its tasks: at once, or in parts when the database refuses the whole."""
+    try:
+        try:
+            tally = _transact(engine, lambda connection: _settle(connection, call, fetched))
+        except DBAPIError as error:
+            if not _is_refusal(error):
+                raise
+            tally = _store_in_parts(engine, call, fetched.answer, call.symbols)
+            _transact(engine, lambda connection: _close(connection, call, fetched))
+    except DBAPIError as error:
+        if not _is_conflict(error):
+            raise
+        failed = ProviderError(
+            f"the answer could not be stored: {reason(error)}",
+            http_status=fetched.http_status,
+            wire_bytes=fetched.wire_bytes,
+        )
+        tally = _give_back(engine, call, failed)
+    return _counted(call, fetched.wire_bytes, tally)
+
+
+def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
+    """The whole call failed: book its bytes and let each task have the consequence of the error's kind."""
+    try:
+        _transact(engine, lambda connection: _fail(connection, call, error))
+        tally = Tally(call.data_type, failed=len(call.tasks))
+    except DBAPIError as mishap:
+        if not _is_conflict(mishap):
+            raise
+        tally = _give_back(engine, call, error)
+    return _counted(call, error.wire_bytes, tally)
+
+
+def release(engine: Engine, call: Call, kind: FailureKind, message: str) -> int:
+    """Give the call's tasks back to the queue at once, at no cost of an attempt; returns how many were still held."""
+    return _transact(engine, lambda connection: queue.release(connection, call, kind, message))
+
+
+def _transact(engine: Engine, work: Callable[[Connection], T]) -> T:
+    """Run in one transaction, again when it was the victim of a deadlock or its session was lost.
+
+    The fence makes that safe: had the lost one been committed after all, nothing would be held any more.
+    """
+    for attempt in range(1, _STORE_ATTEMPTS + 1):
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        except DatabaseError:
+            if attempt == _STORE_ATTEMPTS:
+                raise
+            time.sleep(attempt)
+        except DBAPIError as error:
+            if attempt == _STORE_ATTEMPTS or not _is_conflict(error):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    return _sqlstate(error) in _CONFLICT_SQLSTATES
+
+
+def _is_refusal(error: DBAPIError) -> bool:
+    return not _is_conflict(error) and _sqlstate(error)[:2] not in _NO_VERDICT_CLASSES
+
+
+def _sqlstate(error: DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or "XX000"
+
+
+def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
+    """Store, finish and close in one transaction behind the fence."""
+    held = queue.held(connection, call)
+    tally = _store(connection, call, fetched.answer, held)
+    if held:  # what a lost worker heard is old
+        limits.unthrottle(connection, call.provider)
+    _close(connection, call, fetched)
+    return tally
+
+
+def _close(connection: Connection, call: Call, fetched: Fetched) -> None:
+    limits.settle(connection, call.id, "ok", http_status=fetched.http_status, wire_bytes=fetched.wire_bytes)
+
+
+def _store(connection: Connection, call: Call, answer: Answer, held: set[int]) -> Tally:
+    """Store the answer for the tasks among `held`, which the transaction has locked, and finish those."""
+    ids = {task.symbol: task.id for task in call.tasks if task.id in held}
+    observations = [o for o in answer.observations if o.symbol in ids]
+    stored = {row.symbol: row for row in prices.store(connection, call, observations)}
+    empty = [symbol for symbol in answer.empty if symbol in ids]
+    failures = [failure for failure in answer.failures if failure.symbol in ids]
+    failures += [
+        SymbolFailure(
+            row.symbol, FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        )
+        for row in stored.values()
+        if row.is_stale_source
+    ]
+    failed = {failure.symbol for failure in failures}
+    done = sorted((set(stored) | set(empty)) - failed)
+
+    if call.window is not None:
+        prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
+    elif empty:
+        prices.confirm(connection, call.data_type, empty)
+    if done:
+        queue.complete(connection, [ids[symbol] for symbol in done], call.claim_token)
+    for (kind, message), symbols in _by_reason(failures).items():
+        queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
+    return Tally(
+        call.data_type,
+        added=sum(row.added for row in stored.values()),
+        revised=sum(row.revised for row in stored.values()),
+        failed=len(failures),
+        symbols=set(done),
+        months=Counter(
+            o.observed_at.date().replace(day=1)
+            for o in observations
+            if o.symbol in stored and o.symbol not in failed
+        ),
+    )
+
+
+def _store_in_parts(engine: Engine, call: Call, answer: Answer, symbols: Sequence[str]) -> Tally:
+    """Store the answer for some symbols; by halves where that is refused, down to those that are to blame."""
+    ids = {task.id for task in call.tasks if task.symbol in symbols}
+    try:
+        return _transact(
+            engine, lambda connection: _store(connection, call, answer, ids & queue.held(connection, call))
+        )
+    except DBAPIError as error:
+        if not _is_refusal(error):
+            raise
+        said = f"the database refuses the answer for {symbols[0]}: {reason(error)}"
+    if len(symbols) == 1:
+        _LOG.warning("call %d to %s: %s", call.id, call.provider, said)
+        kind = FailureKind.NOT_STORABLE
+        _transact(
+            engine, lambda connection: queue.fail(connection, sorted(ids), call.claim_token, kind, said)
+        )
+        return Tally(call.data_type, failed=1)
+    middle = len(symbols) // 2
+    tally = _store_in_parts(engine, call, answer, symbols[:middle])
+    tally.add(_store_in_parts(engine, call, answer, symbols[middle:]))
+    return tally
+
+
+def _give_back(engine: Engine, call: Call, error: ProviderError) -> Tally:
+    """The database was in the way, not the task: its tasks are pending again at once, and cost no attempt."""
+
+    def work(connection: Connection) -> None:
+        queue.release(connection, call, FailureKind.DATABASE_CONFLICT, str(error))
+        _book_failure(connection, call, error)
+
+    _transact(engine, work)
+    return Tally(call.data_type)
+
+
+def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
+    kind = next(kind for cls, kind in _KINDS if isinstance(error, cls))
+    held = queue.held(connection, call)
+    pause: float | None = None
+    if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
+        asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
+        pause = limits.throttle(connection, call.provider, asked, str(error))
+    # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
+    is_permanent = kind.is_permanent and (len(call.tasks) == 1 or kind is FailureKind.MISCONFIGURED)
+    queue.fail(
+        connection,
+        call.task_ids,
+        call.claim_token,
+        kind,
+        str(error),
+        is_permanent=is_permanent,
+        retry_after=pause,
+    )
+    _book_failure(connection, call, error)
+
+
+def _book_failure(connection: Connection, call: Call, error: ProviderError) -> None:
+    limits.settle(
+        connection,
+        call.id,
+        "failed",
+        http_status=error.http_status,
+        wire_bytes=error.wire_bytes,
+        error=str(error),
+    )
+
+
+def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:
+    """The tally with the call itself counted in."""
+    tally.calls, tally.latest_calls = 1, int(call.window is None)
+    tally.wire_bytes, tally.providers = wire_bytes, {call.provider}
+    return tally
+
+
+def _by_reason(failures: Iterable[SymbolFailure]) -> dict[tuple[FailureKind, str], list[str]]:
+    grouped: dict[tuple[FailureKind, str], list[str]] = defaultdict(list)
+    for failure in failures:
+        grouped[failure.kind, failure.message].append(failure.symbol)
+    return grouped
