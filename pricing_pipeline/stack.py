@@ -116,20 +116,20 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
         supervisor.watch("postgresql", server)
         say(f"PostgreSQL runs in {server.data_dir}")
         worker, owner = server.url("pricing", "worker"), server.url("pricing", "owner")
-        dagster = server.url("dagster", "owner")
+        dagster = server.url("dagster", "worker")
     else:
         worker = settings.database_url.get_secret_value()
         owner = settings.owner_url.get_secret_value() if settings.owner_url else worker
-        dagster = make_url(owner).set(database="dagster").render_as_string(hide_password=False)
+        dagster = make_url(worker).set(database="dagster").render_as_string(hide_password=False)
     if settings.dagster_url is not None:
         dagster = settings.dagster_url.get_secret_value()
     elif settings.database_url is not None:
-        ensure_database(owner, "dagster")
+        ensure_database(worker, "dagster")
     return worker, owner, dagster
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children. The owner's URL of the pricing database is not in it."""
+    """The environment of all children. The owner's password is nowhere in it."""
     home = settings.home.absolute()
     dagster_home = home / "dagster"
     dagster_home.mkdir(exist_ok=True)

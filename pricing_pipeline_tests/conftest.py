@@ -1,11 +1,12 @@
 """Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
 
 from pricing_pipeline_tests.fix_cli import cli
-from pricing_pipeline_tests.fix_core import core, engine
+from pricing_pipeline_tests.fix_core import core, engine, owner_engine
 from pricing_pipeline_tests.fix_database import (
     clock,
     connection,
     database_url,
+    owner_url,
     pytest_configure_node,
     pytest_unconfigure,
     server,
@@ -21,6 +22,8 @@ __all__ = [
     "database_url",
     "engine",
     "open_folder",
+    "owner_engine",
+    "owner_url",
     "pytest_configure_node",
     "pytest_unconfigure",
     "server",

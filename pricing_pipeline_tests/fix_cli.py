@@ -50,10 +50,14 @@ class Said:
 class CommandLine:
     """Runs commands against one database and one home. `settings` are variables without their prefix."""
 
-    def __init__(self, database_url: str, home: Path) -> None:
+    def __init__(self, database_url: str, owner_url: str, home: Path) -> None:
         self.home = home
         self.started: list[subprocess.Popen[str]] = []
-        self._environment = {"PRICING_DATABASE_URL": database_url, "PRICING_HOME": str(home)}
+        self._environment = {
+            "PRICING_DATABASE_URL": database_url,
+            "PRICING_OWNER_URL": owner_url,
+            "PRICING_HOME": str(home),
+        }
 
     def __call__(self, *args: str, **settings: str) -> Said:
         """Run a command in this process."""
@@ -94,9 +98,9 @@ class CommandLine:
 
 
 @pytest.fixture
-def cli(database_url: str, tmp_path: Path) -> Iterator[CommandLine]:
+def cli(database_url: str, owner_url: str, tmp_path: Path) -> Iterator[CommandLine]:
     """The command line on this test's database, with a home that does not exist yet."""
-    command_line = CommandLine(database_url, tmp_path / "home")
+    command_line = CommandLine(database_url, owner_url, tmp_path / "home")
     yield command_line
     for process in command_line.started:
         process.kill()

@@ -32,7 +32,7 @@ def sample_template(server: TestServer, template: str) -> str:
         if not admin.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchall():
             server.drop(unfinished)
             server.create(unfinished, template)
-            assert sample.load(server.url(unfinished))
+            assert sample.load(server.url_of_owner(unfinished))
             admin.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
             admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {name}")
     return name
@@ -40,34 +40,50 @@ def sample_template(server: TestServer, template: str) -> str:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
-    """An engine on this test's database, as every process has one."""
+    """An engine on this test's database, as every process has one: the worker's."""
     engine = make_engine(database_url)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def core(engine: Engine) -> Core:
+def owner_engine(owner_url: str) -> Iterator[Engine]:
+    """An engine on this test's database with the owner's rights."""
+    engine = make_engine(owner_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def core(engine: Engine, owner_engine: Engine) -> Core:
     """The core on this test's database."""
-    return Core(engine)
+    return Core(engine, owner_engine)
 
 
 class Core:
-    """What workers and viewers do, one transaction a word; and SQL to look at the outcome."""
+    """What workers and viewers do, as the worker, one transaction a word; and SQL of the owner to look and arrange."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, owner: Engine) -> None:
         self.engine = engine
+        self.owner = owner
 
     # Looking and arranging
 
     def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
-        with self.engine.begin() as connection:
+        """Run SQL as the owner."""
+        with self.owner.begin() as connection:
             result = connection.execute(text(sql), parameters)
             return result.all() if result.returns_rows else []
 
     def one(self, sql: str, **parameters: Any) -> Any:
+        """The one value of a query, asked as the owner."""
         ((value,),) = self.rows(sql, **parameters)
         return value
+
+    def call(self, sql: str, **parameters: Any) -> Any:
+        """The one value of a query, asked as the worker: what a function does, it must be allowed to do."""
+        with self.engine.begin() as connection:
+            return connection.execute(text(sql), parameters).scalar_one()
 
     def tasks(self, symbol: str | None = None) -> Sequence[Row[Any]]:
         """Tasks in every state, oldest first."""
@@ -110,7 +126,7 @@ class Core:
         self, data_type: str, *symbols: str, priority: int = 1, days: tuple[date, date] | None = None
     ) -> int:
         count = len(symbols)
-        added: int = self.one(
+        added: int = self.call(
             "SELECT pricing.enqueue(:data_type, CAST(:symbols AS text[]), CAST(:priorities AS integer[]),"
             " CAST(:starts AS date[]), CAST(:ends AS date[]))",
             data_type=data_type,
@@ -156,7 +172,7 @@ class Core:
             return queue.promote(connection)
 
     def recover(self) -> int:
-        count: int = self.one("SELECT pricing.recover_tasks()")
+        count: int = self.call("SELECT pricing.recover_tasks()")
         return count
 
     # Demand
@@ -174,7 +190,7 @@ class Core:
             return demand.enqueue_due(connection)
 
     def clean(self) -> int:
-        count: int = self.one("SELECT pricing.clean_subscriptions()")
+        count: int = self.call("SELECT pricing.clean_subscriptions()")
         return count
 
     # Limits

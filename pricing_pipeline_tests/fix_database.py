@@ -1,12 +1,13 @@
 """One PostgreSQL for the whole pytest run, and a fresh, migrated database for each test.
 
 The server is embedded and lives in a temporary folder of its own, so tests can run beside `make run`.
-PRICING_TEST_DATABASE_URL names another one (15 or newer, by a role that may create databases).
+PRICING_TEST_POSTGRES_BIN names a folder with the programs of another PostgreSQL (15 or newer) to run instead.
+
+Tests work as the worker wherever the product does; as the owner they only arrange, look, and change the registry.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -26,9 +27,10 @@ import pricing_pipeline
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place, remove_left_over_folders
+from pricing_pipeline_tests.given_postgres import GivenPostgres, given_binaries
 
 _PACKAGE = Path(pricing_pipeline.__file__).parent
-_SERVER: pytest.StashKey[tuple[EmbeddedServer, Path]] = pytest.StashKey()
+_SERVER: pytest.StashKey[tuple[EmbeddedServer | GivenPostgres, Path]] = pytest.StashKey()
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,17 @@ class TestServer:
     __test__ = False
 
     admin_url: str
-    """URL of a role that may create databases."""
+    """URL of the superuser."""
     owner_url: str
-    """URL of the role that owns them; not a superuser on the embedded server."""
+    """URL of the role that owns the databases; no superuser."""
+    worker_url: str
+    """URL of the role that the pipeline's processes have."""
 
     def url(self, database: str) -> str:
+        """Return the worker's URL of a database."""
+        return _with_database(self.worker_url, database)
+
+    def url_of_owner(self, database: str) -> str:
         """Return the owner's URL of a database."""
         return _with_database(self.owner_url, database)
 
@@ -79,31 +87,37 @@ def _with_database(url: str, database: str) -> str:
 
 def _running_server(config: pytest.Config) -> TestServer:
     """Start the server of this run if none runs yet. It dies with this process, and at pytest_unconfigure."""
-    if given := os.environ.get("PRICING_TEST_DATABASE_URL"):
-        return TestServer(given, given)
     if _SERVER not in config.stash:
         place = quickest_place()
         remove_left_over_folders("pricing-tests-", place)
         home = make_open_folder("pricing-tests-", within=place)
-        embedded = EmbeddedServer(home, for_tests=True)
-        embedded.start()
-        config.stash[_SERVER] = (embedded, home)
-    embedded, _ = config.stash[_SERVER]
-    return TestServer(embedded.url("postgres", "superuser"), embedded.url("postgres"))
+        programs = given_binaries()
+        made = GivenPostgres(programs, home) if programs else EmbeddedServer(home, for_tests=True)
+        made.start()
+        config.stash[_SERVER] = (made, home)
+    running, _ = config.stash[_SERVER]
+    if isinstance(running, EmbeddedServer):
+        return TestServer(*(running.url("postgres", role) for role in ("superuser", "owner", "worker")))
+    return TestServer(
+        *(running.url("postgres", role) for role in ("postgres", "pricing_owner", "pricing_worker"))
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Let the workers of pytest-xdist use one server, started by their controller."""
     shared = _running_server(node.config)
-    node.workerinput["test_server"] = (shared.admin_url, shared.owner_url)
+    node.workerinput["test_server"] = (shared.admin_url, shared.owner_url, shared.worker_url)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop the server that this run started."""
     if _SERVER in config.stash:
-        embedded, home = config.stash[_SERVER]
-        embedded.stop("immediate")
+        running, home = config.stash[_SERVER]
+        if isinstance(running, EmbeddedServer):
+            running.stop("immediate")
+        else:
+            running.stop()
         shutil.rmtree(home)
 
 
@@ -126,7 +140,7 @@ def template(server: TestServer) -> str:
         if not admin.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchall():
             server.drop(unfinished)
             server.create(unfinished, "template1")
-            upgrade(server.url(unfinished))
+            upgrade(server.url_of_owner(unfinished))
             # Without connections of its own it can be cloned at any time.
             admin.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
             admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {name}")
@@ -135,7 +149,7 @@ def template(server: TestServer) -> str:
 
 @pytest.fixture
 def database_url(server: TestServer, template: str) -> Iterator[str]:
-    """The owner's URL of a fresh, migrated database that only this test has."""
+    """The worker's URL of a fresh, migrated database that only this test has."""
     name = f"pricing_test_{uuid4().hex[:16]}"
     # Both strategies of CREATE DATABASE are equally quick; the default one needs no checkpoint.
     server.create(name, template)
@@ -144,14 +158,23 @@ def database_url(server: TestServer, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def connection(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+def owner_url(server: TestServer, database_url: str) -> str:
+    """The owner's URL of this test's database."""
+    return server.url_of_owner(make_url(database_url).database or "")
+
+
+@pytest.fixture
+def connection(owner_url: str) -> Iterator[psycopg.Connection[Any]]:
     """An autocommit connection to this test's database, as the owner."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
         yield connection
 
 
 class Clock:
-    """Moves time in one test database, by replacing our clock function there and nothing else."""
+    """Moves time in one test database, by replacing our clock function there and nothing else.
+
+    Takes the owner's URL: nobody else may.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -189,6 +212,6 @@ class Clock:
 
 
 @pytest.fixture
-def clock(database_url: str) -> Clock:
+def clock(owner_url: str) -> Clock:
     """The clock of this test's database."""
-    return Clock(database_url)
+    return Clock(owner_url)

@@ -197,20 +197,26 @@ class Stack:
     # ── The pricing database ─────────────────────────────────────────────────────────────────────
 
     @property
+    def worker_url(self) -> str:
+        return self._settings.get("DATABASE_URL") or EmbeddedServer(self.home).url("pricing", "worker")
+
+    @property
     def owner_url(self) -> str:
-        return self._settings.get("DATABASE_URL") or EmbeddedServer(self.home).url("pricing", "owner")
+        given = self._settings.get("OWNER_URL") or self._settings.get("DATABASE_URL")
+        return given or EmbeddedServer(self.home).url("pricing", "owner")
 
     @property
     def core(self) -> Core:
-        """The pricing database, as its owner."""
+        """The pricing database."""
         if self._core is None:
-            self._core = Core(make_engine(self.owner_url, pool_size=1))
+            self._core = Core(*(make_engine(url, pool_size=1) for url in (self.worker_url, self.owner_url)))
         return self._core
 
     def forget_database(self) -> None:
         """Close our connections, as every client does when it ends."""
         if self._core is not None:
             self._core.engine.dispose()
+            self._core.owner.dispose()
             self._core = None
 
     def advance(self, seconds: float) -> None:

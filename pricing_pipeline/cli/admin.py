@@ -13,9 +13,10 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import queue, registry
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import explained, masked, open_connection, open_owner
-from pricing_pipeline.cli.output import duration, print_json, print_table
+from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table
 from pricing_pipeline.cli.refusals import sentence
 from pricing_pipeline.db.location import owner_url
+from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.settings import load_settings
@@ -132,12 +133,20 @@ def upgrade(*, as_json: bool) -> None:
         migrate.upgrade(url)
         with open_connection(settings) as connection:
             revision = reads.revision(connection)
+            faults = role_faults(connection)
     except DatabaseError as error:
         raise explained(settings, error) from error
     if as_json:
-        print_json({"database": masked(url), "revision": revision})
-    else:
-        typer.echo(f"{masked(url)} is up to date (revision {revision}).")
+        print_json(
+            {
+                "database": masked(url),
+                "revision": revision,
+                "role_faults": [asdict(fault) for fault in faults],
+            }
+        )
+        return
+    typer.echo(f"{masked(url)} is up to date (revision {revision}).")
+    print_role_faults(faults)
 
 
 def _kind(kind: DataType) -> dict[str, Any]:

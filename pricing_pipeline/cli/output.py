@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pricing_pipeline.db.roles import RoleFault
     from pricing_pipeline.prices import LatestPrice
 
 _WIDE = 500
@@ -27,6 +28,14 @@ def print_json(content: Mapping[str, Any]) -> None:
 def print_event(content: Mapping[str, Any]) -> None:
     """One of many results, on a line of its own and at once."""
     typer.echo(json.dumps(content, default=as_json))
+
+
+def print_role_faults(faults: Sequence[RoleFault]) -> None:
+    """Why the roles are not separated, with the SQL for an administrator; nothing when they are."""
+    if faults:
+        typer.echo("The roles of owner and worker are not separated. As an administrator of the server:")
+    for fault in faults:
+        typer.echo(f"  {fault.fault}:\n    {fault.remedy}")
 
 
 def as_json(value: object) -> object:

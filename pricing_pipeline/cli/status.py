@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,9 +12,10 @@ import typer
 from pricing_pipeline import demand, limits
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import masked, open_connection
-from pricing_pipeline.cli.output import duration, print_json, print_table, size
+from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table, size
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline.demand import Freshness
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.home import read_state
@@ -30,6 +31,7 @@ class Overview:
     queue: Mapping[str, int] = field(default_factory=dict)
     quota: Sequence[Allowance] = ()
     first_price_at: datetime | None = None
+    role_faults: Sequence[RoleFault] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -48,6 +50,7 @@ def status(*, as_json: bool) -> bool:
                 reads.queue_counts(connection),
                 limits.allowances(connection),
                 reads.first_price(connection, started_at) if started_at else None,
+                role_faults(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -56,6 +59,9 @@ def status(*, as_json: bool) -> bool:
         print_json(content)
     else:
         _say(content)
+        if overview.role_faults:
+            typer.echo()
+            print_role_faults(overview.role_faults)
     if error is not None:
         typer.echo(f"error: {error}", err=True)
     return error is None
@@ -87,6 +93,7 @@ def _content(
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
         "database": _place(settings),
+        "role_faults": [asdict(fault) for fault in overview.role_faults] if known else None,
         "sandbox": state.get("sandbox", settings.sandbox),
         "error": error,
     }

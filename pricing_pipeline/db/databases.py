@@ -10,12 +10,12 @@ from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError
 
 
-def ensure_database(owner_url: str, name: str) -> None:
-    """Make a database on the server of `owner_url` unless it is there.
+def ensure_database(url: str, name: str) -> None:
+    """Make a database on the server of `url`, for the role that it names, unless it is there.
 
     Raises DatabaseError when the role may not make one.
     """
-    engine = make_engine(owner_url, pool_size=1)
+    engine = make_engine(url, pool_size=1)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if connection.execute(text(named("databases.exists")), {"name": name}).scalar_one():
@@ -25,7 +25,8 @@ def ensure_database(owner_url: str, name: str) -> None:
     except DBAPIError as error:
         raise DatabaseError(
             f"the database {name!r} is missing and this role may not make it: "
-            f"{str(error.orig).splitlines()[0]}. Make it by hand, or set PRICING_DAGSTER_URL to another one."
+            f"{str(error.orig).splitlines()[0]}. As an administrator: CREATE DATABASE {name} "
+            f"OWNER {engine.url.username}. Or set PRICING_DAGSTER_URL to another one."
         ) from error
     finally:
         engine.dispose()

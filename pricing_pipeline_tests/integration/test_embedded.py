@@ -21,7 +21,11 @@ import psutil
 import psycopg
 import pytest
 
+from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
 
@@ -102,13 +106,21 @@ def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> N
     """A first start makes all of it; a second finds it, and asks for nothing."""
     server = make_server(new=True, durable=True)
     server.start()
-    for database in ("pricing", "dagster"):
+    for database, owner in (("pricing", "pricing_owner"), ("dagster", "pricing_worker")):
         assert ask(server.url(database), "SELECT current_user || ' ' || current_database()") == (
             f"pricing_owner {database}"
         )
         assert ask(server.url(database, "worker"), "SELECT current_user") == "pricing_worker"
+        assert (
+            ask(
+                server.url(database),
+                "SELECT datdba::regrole::text FROM pg_database WHERE datname = current_database()",
+            )
+            == owner
+        )
     ask(server.url("pricing"), "CREATE TABLE kept (n int)")
-    assert ask(server.url("pricing", "worker"), "SELECT count(*) FROM kept") == 0
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ask(server.url("pricing", "worker"), "SELECT count(*) FROM kept")
     settings = (
         "SELECT concat_ws(' ', current_setting('timezone'), current_setting('jit'), current_setting('fsync'))"
     )
@@ -128,6 +140,40 @@ def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> N
     assert not server.is_running
     server.start()
     assert ask(server.url("pricing"), "SELECT count(*) FROM kept") == 0
+
+
+def test_b2_a_cluster_of_an_earlier_version_gets_its_roles_parted(make_server: MakeServer) -> None:
+    """Its worker was a member of the owner, to whom Dagster's database belonged."""
+    server = make_server(new=True)
+    with server:
+        upgrade(server.url("pricing"))
+        superuser = server.url("postgres", "superuser")
+        ask(superuser, "GRANT pricing_owner TO pricing_worker")
+        ask(superuser, "ALTER DATABASE dagster OWNER TO pricing_owner")
+        for role in places.GROUPS:
+            ask(server.url("pricing", "superuser"), f"DROP OWNED BY {role}")
+            ask(superuser, f"DROP ROLE {role}")
+        ask(server.url("dagster"), "CREATE TABLE runs (id bigserial PRIMARY KEY)")
+        ask(server.url("dagster"), "INSERT INTO runs DEFAULT VALUES")
+    with server:
+        upgrade(server.url("pricing"))
+        worker = server.url("dagster", "worker")
+        ask(worker, "ALTER TABLE runs ADD COLUMN added text")
+        ask(worker, "CREATE TABLE more (id bigint)")
+        assert ask(worker, "INSERT INTO runs DEFAULT VALUES RETURNING id") == 2
+        owners = (
+            "SELECT string_agg(datname || ' ' || datdba::regrole, ', ' ORDER BY datname) FROM pg_database"
+        )
+        assert ask(superuser, f"{owners} WHERE datname IN ('pricing', 'dagster')") == (
+            "dagster pricing_worker, pricing pricing_owner"
+        )
+        assert ask(superuser, "SELECT pg_has_role('pricing_worker', 'pricing_owner', 'MEMBER')") is False
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask(server.url("pricing", "worker"), "DELETE FROM pricing.data_type_registry")
+        engine = make_engine(server.url("pricing", "worker"))
+        with engine.connect() as connection:
+            assert role_faults(connection) == []
+        engine.dispose()
 
 
 def test_fault_24_dies_with_a_killed_owner_and_starts_again(

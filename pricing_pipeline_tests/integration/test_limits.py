@@ -306,7 +306,7 @@ def test_b10_thirty_days_are_720_hours_in_every_session(
         used(core, count, hour - timedelta(hours=ago))
     engine = make_engine(in_zone(database_url, zone))
     try:
-        there = Core(engine)
+        there = Core(engine, engine)
         assert there.one("SHOW timezone") == zone
         assert there.allowance().used_bytes == 111
     finally:
@@ -325,7 +325,7 @@ def test_a6_a_sessions_zone_moves_no_limit_and_no_bucket(
     core.rows("DELETE FROM pricing.provider_limits WHERE name = 'minute'")
     engine = make_engine(in_zone(database_url, zone))
     try:
-        there = Core(engine)
+        there = Core(engine, engine)
         assert there.allowance().units_left == 789
         there.enqueue(QUOTE, "AAPL")
         there.settle(there.claim_one(), 500)

@@ -94,9 +94,10 @@ def filled(server: TestServer, template: str) -> Iterator[Connection[Any]]:
     name = f"pricing_test_{uuid4().hex[:16]}"
     server.create(name, template)
     try:
+        with psycopg.connect(server.url_of_owner(name), autocommit=True) as owner:
+            owner.execute(FILL)
+            owner.execute("VACUUM pricing.collector_call_log")
         with psycopg.connect(server.url(name), autocommit=True) as connection:
-            connection.execute(FILL)
-            connection.execute("VACUUM pricing.collector_call_log")
             yield connection
     finally:
         server.drop(name)

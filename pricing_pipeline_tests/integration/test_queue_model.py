@@ -289,9 +289,9 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def frozen(database_url: str) -> Iterator[Connection[Any]]:
+def frozen(owner_url: str) -> Iterator[Connection[Any]]:
     """A session of a database whose clock stands still, and whose claims nothing limits."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE pricing.frozen_clock AS SELECT clock_timestamp() AS at")
         connection.execute(
             "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz LANGUAGE sql VOLATILE"

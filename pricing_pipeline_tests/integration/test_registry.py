@@ -94,7 +94,7 @@ def test_b1_a_new_type_is_watched_fetched_and_stored_at_once(core: Core, clock: 
 
 
 def test_b1_python_adds_and_lists_types(core: Core) -> None:
-    with core.engine.begin() as connection:
+    with core.owner.begin() as connection:
         registry.add_data_type(
             connection,
             "fund_close",
@@ -128,15 +128,15 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
 def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
     with (
         pytest.raises(PricingError, match=r"refused data type 'gold': .*fetcher_is_known"),
-        core.engine.begin() as c,
+        core.owner.begin() as c,
     ):
         registry.add_data_type(c, "gold", fetcher="alchemy", ttl_minutes=5)
     with pytest.raises(PricingError, match=r"unknown time zone Mars/Olympus. Use a name such as UTC"):  # noqa: SIM117
-        with core.engine.begin() as connection:
+        with core.owner.begin() as connection:
             registry.add_data_type(
                 connection, "gold", fetcher="quote", ttl_minutes=5, timezone="Mars/Olympus"
             )
-    with pytest.raises(PricingError, match="duplicate key"), core.engine.begin() as connection:
+    with pytest.raises(PricingError, match="duplicate key"), core.owner.begin() as connection:
         registry.add_data_type(connection, QUOTE, fetcher="quote", ttl_minutes=5)
 
 

@@ -19,9 +19,9 @@ def counts(connection: psycopg.Connection[Any]) -> tuple[int, ...]:
 
 
 def test_without_the_demo_providers_are_there_and_nothing_is_watched_or_fetched(
-    database_url: str, connection: psycopg.Connection[Any]
+    owner_url: str, connection: psycopg.Connection[Any]
 ) -> None:
-    assert sample.load(database_url, demo=False)
+    assert sample.load(owner_url, demo=False)
     assert counts(connection) == (2, 0, 0)
     connection.execute(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('shares', 'quote', 5)"
@@ -31,25 +31,25 @@ def test_without_the_demo_providers_are_there_and_nothing_is_watched_or_fetched(
 
 
 def test_the_sample_is_loaded_once_and_never_over_what_is_there(
-    database_url: str, connection: psycopg.Connection[Any]
+    owner_url: str, connection: psycopg.Connection[Any]
 ) -> None:
-    assert sample.load(database_url)
+    assert sample.load(owner_url)
     full = counts(connection)
     assert full == (2, 4, 12)
     connection.execute("UPDATE pricing.provider_limits SET units = 8 WHERE name = 'minute'")
     connection.execute("UPDATE pricing.data_collectors SET is_active = false")
-    assert not sample.load(database_url)
+    assert not sample.load(owner_url)
     assert counts(connection) == full
     limit = connection.execute("SELECT units FROM pricing.provider_limits WHERE name = 'minute'").fetchone()
     assert limit == (8,)
 
 
 def test_a_registry_of_ones_own_gets_no_sample_types(
-    database_url: str, connection: psycopg.Connection[Any]
+    owner_url: str, connection: psycopg.Connection[Any]
 ) -> None:
-    sample.load(database_url, demo=False)
+    sample.load(owner_url, demo=False)
     connection.execute(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('shares', 'quote', 5)"
     )
-    assert not sample.load(database_url)
+    assert not sample.load(owner_url)
     assert counts(connection) == (2, 1, 0)

@@ -47,7 +47,7 @@ def on_postgresql(
     """The instance of dagster.yaml on a database of its own, made ready as the daemon does it."""
     name = f"dagster_test_{uuid4().hex[:12]}"
     server.create(name, "template1")
-    url = make_url(server.url(name)).set(drivername="postgresql+psycopg2")
+    url = make_url(server.url_of_owner(name)).set(drivername="postgresql+psycopg2")
     monkeypatch.setenv("PRICING_DAGSTER_URL", url.render_as_string(hide_password=False))
     prepare()
     with dg.DagsterInstance.get() as instance:

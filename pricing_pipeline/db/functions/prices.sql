@@ -1,7 +1,7 @@
 -- Storing what providers answered. Values arrive by COPY in a staging table of the session.
 
 CREATE OR REPLACE FUNCTION pricing.open_staging() RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     IF to_regclass('pg_temp.price_staging') IS NULL THEN
         CREATE TEMP TABLE price_staging (
@@ -24,7 +24,7 @@ COMMENT ON FUNCTION pricing.same_amount(bigint, smallint, bigint, smallint) IS '
 
 CREATE OR REPLACE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean)
 RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();

@@ -1,0 +1,47 @@
+-- All that the role pricing_client may call. They run with the owner's rights, so each one acts for the login of the
+-- session and for nobody else; session_user is what nothing inside a session can change.
+
+CREATE OR REPLACE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT pricing.heartbeat(session_user::pg_catalog.text, data_types, symbols)
+$$;
+COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
+    'Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT pricing.unsubscribe(session_user::pg_catalog.text, data_types, symbols)
+$$;
+COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
+    'Says that the user of this session has left these pairs. Returns how many subscriptions ended.';
+
+
+CREATE OR REPLACE FUNCTION pricing.price(wanted_symbol text)
+RETURNS TABLE (data_type text, symbol text, price numeric, currency text, observed_at timestamptz,
+               fetched_at timestamptz, fresh boolean, provider text)
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
+    SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
+           NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider
+    FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+    WHERE l.symbol = wanted_symbol ORDER BY l.data_type
+$$;
+COMMENT ON FUNCTION pricing.price(text) IS
+    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, and whether that is within its TTL.';
+
+
+CREATE OR REPLACE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date)
+RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
+               currency text, provider text, fetched_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' AS $$
+    SELECT h.observed_at, h.open_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.high_amount * ('1e-' || h.scale)::pg_catalog.numeric,
+           h.low_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.amount * ('1e-' || h.scale)::pg_catalog.numeric,
+           h.volume, h.currency, h.provider, h.fetched_at
+    FROM pricing.price_history h
+    WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+      AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC' AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
+    ORDER BY h.observed_at
+$$;
+COMMENT ON FUNCTION pricing.history(text, text, date, date) IS
+    'Stored values of a symbol between two UTC days, both included, oldest first, unadjusted; exact decimals. Quotes and NAVs have a close only.';

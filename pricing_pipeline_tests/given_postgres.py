@@ -1,0 +1,119 @@
+"""A server run from PostgreSQL binaries that are not the wheel's, to prove that other versions do.
+
+For tests only: the product runs its own server (`db/embedded.py`) or uses one that somebody else runs.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from pricing_pipeline.db import embedded_cluster as cluster
+from pricing_pipeline.db import embedded_home as places
+from pricing_pipeline.processes import child_setup
+
+
+class GivenPostgres:
+    """PostgreSQL from the programs in `programs`, with the embedded server's roles and settings.
+
+    Its data is lost when the machine crashes. It dies with the thread that started it.
+    """
+
+    def __init__(self, programs: Path, home: Path) -> None:
+        self._programs = programs
+        self._home = home
+        self._passwords = {
+            name: secrets.token_urlsafe(24) for name in (places.SUPERUSER, places.OWNER, places.WORKER)
+        }
+        self._user = places.server_user(home / "data")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str, role: str) -> str:
+        """The libpq URL of a database, with the password of `role`."""
+        folder = quote(str(self._home / "run"), safe="")
+        return f"postgresql://{role}:{self._passwords[role]}@/{database}?host={folder}&port=5432"
+
+    def start(self) -> None:
+        """Make the cluster and its roles, and return when it can be used."""
+        for name in ("cluster", "run"):
+            (self._home / name).mkdir(mode=0o700)
+            places.give(self._home / name, self._user)
+        options = self._user.popen_options() if self._user else {}
+        password = self._home / "cluster" / "password"
+        password.write_text(self._passwords[places.SUPERUSER])
+        places.give(password, self._user)
+        subprocess.run(
+            [
+                self._programs / "initdb",
+                f"--pgdata={self._home / 'cluster' / 'data'}",
+                f"--username={places.SUPERUSER}",
+                f"--pwfile={password}",
+                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"),
+            ],
+            cwd=self._home / "cluster",
+            env=cluster.environment(),
+            check=True,
+            capture_output=True,
+            **options,
+        )
+        settings = cluster._TUNING | {
+            "listen_addresses": "",
+            "port": "5432",
+            "unix_socket_directories": str(self._home / "run"),
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+        }
+        with (self._home / "postgresql.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    self._programs / "postgres",
+                    *("-D", self._home / "cluster" / "data"),
+                    *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
+                ],
+                cwd=self._home / "cluster",
+                env=cluster.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=child_setup(signal.SIGINT),
+                **options,
+            )
+        self._make_roles()
+
+    def stop(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait()
+
+    def _make_roles(self) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            assert self._process is not None
+            assert self._process.poll() is None, (self._home / "postgresql.log").read_text()
+            try:
+                connection = psycopg.connect(self.url("postgres", places.SUPERUSER), autocommit=True)
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, "it does not start"
+                time.sleep(0.02)
+        with connection:
+            for role in (places.OWNER, places.WORKER):
+                connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{self._passwords[role]}'")
+            for role in places.GROUPS:
+                connection.execute(f"CREATE ROLE {role} NOLOGIN")
+
+
+def given_binaries() -> Path | None:
+    """The folder that PRICING_TEST_POSTGRES_BIN names; None when the embedded server is to be used."""
+    given = os.environ.get("PRICING_TEST_POSTGRES_BIN")
+    return Path(given) if given else None
