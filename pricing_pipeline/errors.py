@@ -8,7 +8,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── DatabaseError            the database cannot be reached or refuses
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
-    ├── UnknownDataType / UnknownSymbol / InvalidRange   a request that makes no sense
+    ├── UnknownDataType / UnknownSymbol / UnknownTask / InvalidRange   a request that makes no sense
     ├── LockHeld                 what must not overlap itself is at work already
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
@@ -50,6 +50,10 @@ class UnknownDataType(PricingError):
 
 class UnknownSymbol(PricingError):
     """No instrument of this symbol is known."""
+
+
+class UnknownTask(PricingError):
+    """The queue holds no task of this id."""
 
 
 class InvalidRange(PricingError):

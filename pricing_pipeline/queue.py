@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -12,6 +13,15 @@ from sqlalchemy import Connection, Row, text
 
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Task, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one task that a person wanted retried or cancelled; `live_id` does the same work now."""
+
+    task_id: int
+    outcome: str
+    live_id: int | None
 
 
 def claim(
@@ -80,6 +90,36 @@ def release(connection: Connection, call: Call, kind: FailureKind, message: str)
     """
     parameters = {"ids": call.task_ids, "token": call.claim_token, "kind": kind.value, "message": message}
     return int(connection.execute(text(named("queue.release")), parameters).scalar_one())
+
+
+def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
+    """Everything about one task: its row, its last call, and its pair's hold-off; None when there is none."""
+    row = connection.execute(text(named("queue.show")), {"id": task_id}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def failed(connection: Connection, data_type: str | None, provider: str | None) -> list[int]:
+    """Failed tasks that nothing has settled since, of one data type and provider or of all; oldest first."""
+    parameters = {"data_type": data_type, "provider": provider}
+    return list(connection.execute(text(named("queue.failed")), parameters).scalars())
+
+
+def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Make dead tasks pending again by hand, with all their attempts, and end their pairs' hold-off.
+
+    Outcomes: retried, live_already, not_dead, retired, misconfigured, unknown.
+    """
+    rows = connection.execute(text(named("queue.retry")), {"ids": list(ids)})
+    return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]
+
+
+def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Cancel live tasks by hand, those in work too: their finish is refused. Their pairs rest for an hour.
+
+    Outcomes: cancelled, finished, unknown.
+    """
+    rows = connection.execute(text(named("queue.cancel")), {"ids": list(ids)})
+    return [Outcome(row.task_id, row.outcome, None) for row in rows]
 
 
 def promote(connection: Connection) -> int:

@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_queue = typer.Typer(help="Look at the fetch queue.")
+_queue = typer.Typer(help="Look at the fetch queue, and step in.")
 _registry = typer.Typer(help="Look at the data types, or add one.")
 _db = typer.Typer(help="Look after the database.")
 
@@ -33,6 +33,9 @@ for _command in (
 ):
     app.command()(_command)
 _queue.command("list")(commands.queue_list)
+_queue.command("show")(commands.queue_show)
+_queue.command("retry")(commands.queue_retry)
+_queue.command("cancel")(commands.queue_cancel)
 _registry.command("list")(commands.registry_list)
 _registry.command("add")(commands.registry_add)
 _db.command("upgrade")(commands.db_upgrade)

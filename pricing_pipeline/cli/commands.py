@@ -18,6 +18,9 @@ User = Annotated[str, typer.Argument(metavar="USER", help="Whose subscription it
 Type = Annotated[str, typer.Argument(metavar="DATA_TYPE", help="A data type of `registry list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
 Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
+Ids = Annotated[
+    list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `queue list` shows them.")
+]
 Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
 
 
@@ -201,6 +204,70 @@ def queue_list(
     from pricing_pipeline.cli import admin
 
     admin.list_queue([status.value for status in statuses], limit, as_json=as_json)
+
+
+def queue_show(
+    task_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="A task's id, as in `queue list`.")],
+    as_json: Json = False,
+) -> None:
+    """Show one task: what it is for, where it stands, and every failure it has had.
+
+    \b
+    Example: pricing-pipeline queue show 17
+    """
+    from pricing_pipeline.cli import tasks
+
+    tasks.show(task_id, as_json=as_json)
+
+
+def queue_retry(
+    ids: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="ID", min=1, help="Ids of dead tasks.", show_default=False),
+    ] = None,
+    all_failed: Annotated[
+        bool, typer.Option("--all-failed", help="All failed tasks that nothing has settled since.")
+    ] = False,
+    data_type: Annotated[
+        str | None, typer.Option("--data-type", metavar="T", help="Of --all-failed: only this data type.")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", metavar="P", help="Of --all-failed: only this provider.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make dead tasks pending again, with all their attempts, and end their pairs' hold-off.
+
+    A task whose work is queued already is left as it is. The exit code is 1 when one could not be retried.
+
+    \b
+    Example: pricing-pipeline queue retry --all-failed --provider twelvedata
+    """
+    if bool(ids) == all_failed:
+        raise typer.BadParameter("name tasks by their ids, or give --all-failed; not both")
+    if (data_type or provider) and not all_failed:
+        raise typer.BadParameter(
+            "--data-type and --provider choose among --all-failed; leave them out with ids"
+        )
+    from pricing_pipeline.cli import tasks
+
+    done = tasks.retry(
+        ids or [], all_failed=all_failed, data_type=data_type, provider=provider, as_json=as_json
+    )
+    if not done:
+        raise typer.Exit(1)
+
+
+def queue_cancel(ids: Ids, as_json: Json = False) -> None:
+    """Cancel tasks that wait or run. What a running one brings is refused; its pair rests for an hour.
+
+    \b
+    Example: pricing-pipeline queue cancel 17 18
+    """
+    from pricing_pipeline.cli import tasks
+
+    if not tasks.cancel(ids, as_json=as_json):
+        raise typer.Exit(1)
 
 
 def registry_list(as_json: Json = False) -> None:

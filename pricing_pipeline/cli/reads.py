@@ -37,6 +37,18 @@ class Failure:
     message: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """One trouble of the last 24 hours: in how many minutes of them it was met, when last, and what was said then."""
+
+    source: str
+    subject: str
+    times: int
+    last_at: datetime
+    sqlstate: str | None
+    message: str
+
+
 def today(connection: Connection) -> date:
     """The current day in UTC, by the database's clock."""
     day: date = connection.execute(text(named("cli.today"))).scalar_one()
@@ -95,6 +107,11 @@ def queue_counts(connection: Connection) -> dict[str, int]:
     """Tasks that are pending, processing, scheduled or dead; all four are always there."""
     found = {row.status: int(row.tasks) for row in connection.execute(text(named("cli.queue_counts")))}
     return {status: found.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
+
+
+def warnings(connection: Connection) -> list[Warned]:
+    """What went wrong in the last 24 hours without stopping anything else, the newest first."""
+    return [Warned(**row) for row in connection.execute(text(named("cli.warnings"))).mappings()]
 
 
 def first_price(connection: Connection, since: datetime) -> datetime | None:

@@ -12,7 +12,8 @@ import typer
 from pricing_pipeline import demand, limits
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import masked, open_connection
-from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table, size
+from pricing_pipeline.cli.output import duration, moment, print_json, print_role_faults, print_table, size
+from pricing_pipeline.cli.reads import Warned
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.roles import RoleFault, role_faults
@@ -32,6 +33,7 @@ class Overview:
     quota: Sequence[Allowance] = ()
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
+    warnings: Sequence[Warned] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -51,6 +53,7 @@ def status(*, as_json: bool) -> bool:
                 limits.allowances(connection),
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
+                reads.warnings(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -89,6 +92,7 @@ def _content(
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance) for allowance in overview.quota},
+        "warnings": [asdict(one) for one in overview.warnings],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -155,6 +159,7 @@ def _say(content: Mapping[str, Any]) -> None:
     if content["error"] is None:
         _say_types(content)
         _say_quota(content["quota"])
+        _say_warnings(content["warnings"])
 
 
 def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -196,3 +201,13 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
             for name, one in quota.items()
         ]
         print_table(["provider", "units left now", "quota left", "blocked"], rows)
+
+
+def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
+    if warnings:
+        typer.echo()
+        rows = [
+            (one["source"], one["subject"], one["times"], moment(one["last_at"]), one["message"])
+            for one in warnings
+        ]
+        print_table(["warned by", "about", "times in 24 h", "last", "said"], rows, right=["times in 24 h"])

@@ -54,7 +54,16 @@ COMMANDS = all_commands()
 def test_every_promised_command_is_there() -> None:
     promised = {
         *(("up",), ("subscribe",), ("unsubscribe",), ("price",), ("history",), ("backfill",), ("status",)),
-        *(("queue", "list"), ("registry", "list"), ("registry", "add"), ("db", "upgrade"), ("sandbox",)),
+        *(
+            ("queue", "list"),
+            ("queue", "show"),
+            ("queue", "retry"),
+            ("queue", "cancel"),
+            ("registry", "list"),
+            ("registry", "add"),
+            ("db", "upgrade"),
+            ("sandbox",),
+        ),
     }
     assert promised == COMMANDS.keys()
 

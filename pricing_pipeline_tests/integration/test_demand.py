@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import Connection
 from sqlalchemy.exc import DBAPIError
@@ -476,29 +475,3 @@ def test_b17_a_drains_successor_may_start_before_it_ends(core: Core, clock: Cloc
     assert second is not None
     core.rows("SELECT pricing.end_drain(:first)", first=first)
     assert core.one("SELECT pricing.begin_drain('y', 'run 3', 20)") is None
-
-
-def test_b15_duties_run_when_they_are_overdue_and_one_process_at_a_time(
-    core: Core, clock: Clock, database_url: str
-) -> None:
-    everything = {"recover_tasks", "expire_calls", "clean_subscriptions", "repair_demand", "prune"}
-    with psycopg.connect(database_url) as other:
-        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('pricing.run_duties', 0))")
-        assert core.one("SELECT pricing.run_duties()") == []
-    assert set(core.one("SELECT pricing.run_duties()")) == everything
-    assert core.one("SELECT pricing.run_duties()") == []
-    clock.advance(11)
-    assert core.one("SELECT pricing.run_duties()") == ["recover_tasks"]
-    clock.advance(50)
-    assert set(core.one("SELECT pricing.run_duties()")) == everything - {"prune"}
-
-
-def test_b8_one_failing_duty_does_not_stop_the_others(core: Core) -> None:
-    core.rows(
-        "CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql"
-        " AS 'BEGIN RAISE EXCEPTION ''out of order''; END'"
-    )
-    ran = set(core.one("SELECT pricing.run_duties()"))
-    assert ran == {"recover_tasks", "expire_calls", "repair_demand", "prune"}
-    done = {row.duty for row in core.rows("SELECT duty FROM pricing.duties")}
-    assert done == ran, "what failed stays overdue"

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative
 
@@ -45,17 +44,6 @@ def test_the_python_of_a_page_runs(
 def remedy(part: str) -> str:
     """The first block of the runbook that holds this text."""
     return next(block for block in blocks(RUNBOOK, "sql") if part in block)
-
-
-def test_the_runbooks_retry_starts_a_held_off_pair_again(
-    core: Core, connection: psycopg.Connection[Any]
-) -> None:
-    core.heartbeat("u", (QUOTE, "AAPL"))
-    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
-    assert core.enqueue_due() == 0
-    connection.execute(remedy("SET due_at").encode())
-    assert core.enqueue_due() == 1
-    assert [task.status for task in core.tasks("AAPL")] == ["failed", "pending"]
 
 
 def test_the_runbooks_release_lets_a_blocked_provider_be_called(

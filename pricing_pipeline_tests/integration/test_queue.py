@@ -285,7 +285,7 @@ def test_b11_a_completed_task_is_kept_with_its_story(core: Core, clock: Clock) -
     assert task.finished_at >= call.claimed_at
 
 
-def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_ninety(
+def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_they_are_resolved(
     core: Core, clock: Clock
 ) -> None:
     core.enqueue(QUOTE, "GOOD", "BAD")
@@ -305,7 +305,8 @@ def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_ninety(
     assert kept() == both
     clock.advance(8.1 * day)
     assert kept() == {"BAD": "failed"}
-    clock.advance(74 * day)
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = pricing.clock()")
+    clock.advance(89 * day)
     assert kept() == {"BAD": "failed"}
     clock.advance(2 * day)
     assert kept() == {}

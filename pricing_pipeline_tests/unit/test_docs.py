@@ -91,20 +91,25 @@ def test_the_table_of_transitions_says_what_the_diagram_draws() -> None:
 
 
 def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
-    """`bury` is the hand that fail_tasks and recover_tasks use; a new task is pending by the column's default."""
+    """Two functions have hands: `bury` and `withdraw`. A new task is pending by the column's default.
+
+    What `withdraw` takes is whatever is live, and what `retry_tasks` takes is whatever is dead.
+    """
     bodies = function_bodies()
     for start, end, name, *_ in table(section("Tasks"), "from"):
         body = bodies[name.strip("`")]
-        if "pricing.bury(" in body:
-            body += bodies["bury"]
+        for hand in ("bury", "withdraw"):
+            if f"pricing.{hand}(" in body:
+                body += bodies[hand]
         assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"
         if start not in ("nothing", "completed", "failed", "cancelled"):
-            assert f"'{start}'" in body or "hold_tasks(" in body, f"{name} does not begin from {start}"
+            takes_it = f"'{start}'" in body or "hold_tasks(" in body or "pricing.withdraw(" in body
+            assert takes_it, f"{name} does not begin from {start}"
 
 
 def test_no_function_changes_a_tasks_state_unlisted() -> None:
     listed = {(name.strip("`"), end) for _, end, name, *_ in table(section("Tasks"), "from")}
-    hidden = {"bury": {"fail_tasks", "recover_tasks"}}
+    hidden = {"bury": {"fail_tasks", "recover_tasks"}, "withdraw": {"cancel_tasks", "retire_tasks"}}
     for name, body in function_bodies().items():
         made = set(re.findall(r"SET status = '(\w+)'", body))
         if "INSERT INTO pricing.api_call_queue_" in body:
@@ -124,6 +129,8 @@ def test_the_pages_call_outcomes_are_those_of_the_check() -> None:
 def test_the_pages_failure_kinds_are_those_the_code_has() -> None:
     rows = table(section("Kinds of failure"), "kind")
     in_sql = set(re.findall(r"g\.errors, now_, '(\w+)'", FUNCTION_FILES))
+    in_sql |= set(re.findall(r"'kind', '(\w+)'", FUNCTION_FILES))
+    in_sql |= set(re.findall(r"pricing\.withdraw\([^;]*?, '(\w+)', ", FUNCTION_FILES))
     assert {row[0].strip("`") for row in rows} == {kind.value for kind in FailureKind} | in_sql
     at_once = {row[0].strip("`") for row in rows if row[2] == "dead at once"}
     assert at_once == {kind.value for kind in FailureKind if kind.is_permanent}
@@ -315,7 +322,7 @@ def test_every_command_a_page_shows_can_be_typed(page: Path) -> None:
 def test_the_readme_lists_every_command_and_no_other() -> None:
     rows = table((ROOT / "README.md").read_text(), "command")
     named = {
-        " ".join(re.match(r"`([a-z]+(?: (?:list|add|upgrade))?)", row[0])[1].split())  # type: ignore[index]
+        " ".join(re.match(r"`([a-z]+(?: (?:list|show|retry|cancel|add|upgrade))?)", row[0])[1].split())  # type: ignore[index]
         for row in rows
     }
     assert named == leaves()

@@ -144,6 +144,7 @@ DECLARE
     kind record;
     queued integer := 0;
 BEGIN
+    PERFORM pricing.require_primary();
     -- Two checks at once would only do the same work twice.
     IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due', 0)) THEN
         RETURN 0;
@@ -157,7 +158,7 @@ BEGIN
         BEGIN
             queued := queued + pricing.enqueue_due_of_type(kind.data_type, NULL, at_most);
         EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
-            RAISE WARNING 'staleness check of % failed: % (%)', kind.data_type, SQLERRM, SQLSTATE;
+            PERFORM pricing.warn('enqueue_due', kind.data_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
         END;
     END LOOP;
     RETURN queued;
@@ -210,7 +211,8 @@ BEGIN
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes;
     EXCEPTION WHEN OTHERS THEN
         -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
-        RAISE WARNING 'staleness of % cannot be judged and counts as stale: % (%)', wanted_type, SQLERRM, SQLSTATE;
+        PERFORM pricing.warn('enqueue_due', wanted_type,
+                             'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         WITH due AS MATERIALIZED (
             SELECT d.symbol, d.due_at, (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
                                         WHERE a.data_type = wanted_type AND a.symbol = d.symbol) AS viewers

@@ -6,6 +6,7 @@ DECLARE
     now_ timestamptz;
     begun uuid;
 BEGIN
+    PERFORM pricing.require_primary();
     PERFORM pg_advisory_xact_lock(hashtextextended('pricing.begin_drain', 0));
     now_ := pricing.clock();
     -- A drain about to end does not count: its successor starts beside it, and no second is lost.
@@ -35,6 +36,24 @@ $$;
 COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done.';
 
 
+CREATE OR REPLACE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RAISE WARNING '% of %: % (%)', from_source, about, message, state;
+    -- Rows are only added, never changed: two that warn of the same at once must not wait for each other.
+    INSERT INTO pricing.warnings (at, source, subject, sqlstate, message)
+    SELECT now_, from_source, about, state, left(warn.message, 1000)
+    WHERE NOT EXISTS (
+        SELECT FROM pricing.warnings w
+        WHERE w.source = from_source AND w.subject = about AND w.at > now_ - interval '1 minute'
+          AND w.message = left(warn.message, 1000));
+END $$;
+COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
+    'Notes what went wrong without stopping anything else: in the table, and in the server''s log, which keeps it even if the transaction is rolled back.';
+
+
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -42,6 +61,8 @@ DECLARE
     duty_ record;
     ran text[] := '{}';
 BEGIN
+    PERFORM pricing.require_primary();
+    -- The lock ends with the transaction, whatever way that ends.
     IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.run_duties', 0)) THEN
         RETURN ran;
     END IF;
@@ -49,9 +70,12 @@ BEGIN
         SELECT v.name FROM (VALUES
             ('recover_tasks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
             ('clean_subscriptions', interval '1 minute'), ('repair_demand', interval '1 minute'),
+            ('retire_tasks', interval '1 minute'), ('resolve_tasks', interval '1 minute'),
             ('prune', interval '1 hour')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
-        WHERE d.last_success_at IS NULL OR d.last_success_at <= now_ - v.every
+        WHERE coalesce(d.last_success_at <= now_ - v.every, true)
+          -- One that fails must not cost every look its patience with locks.
+          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute'), true)
     LOOP
         BEGIN
             SET LOCAL lock_timeout = '1s';
@@ -60,9 +84,25 @@ BEGIN
             ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET last_success_at = excluded.last_success_at;
             ran := ran || duty_.name;
         EXCEPTION WHEN OTHERS THEN -- one failing duty must not stop the others; it stays overdue and visible
-            RAISE WARNING 'duty % failed: % (%)', duty_.name, SQLERRM, SQLSTATE;
+            INSERT INTO pricing.duties AS d (duty, last_failure_at, last_error)
+            VALUES (duty_.name, now_, left(SQLERRM, 1000))
+            ON CONFLICT ON CONSTRAINT duties_pkey
+                DO UPDATE SET last_failure_at = excluded.last_failure_at, last_error = excluded.last_error;
+            PERFORM pricing.warn('run_duties', duty_.name, SQLERRM, SQLSTATE);
         END;
     END LOOP;
     RETURN ran;
 END $$;
-COMMENT ON FUNCTION pricing.run_duties() IS 'Runs the periodic duties that are overdue, one process at a time. Returns their names.';
+COMMENT ON FUNCTION pricing.run_duties() IS
+    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. Returns the names of those that succeeded.';
+
+
+CREATE OR REPLACE FUNCTION pricing.require_primary() RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'this server is a read replica, and the queue works on the primary only'
+            USING HINT = 'Point PRICING_DATABASE_URL at the primary.', ERRCODE = 'read_only_sql_transaction';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.require_primary() IS 'Refuses a read replica, before anything half-works there.';

@@ -1,4 +1,5 @@
--- The life of a task but for its claim, which is in claim.sql: enqueue, complete, fail, snooze, promote, recover, prune.
+-- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
+-- enqueue, complete, fail, snooze, extend, release, promote, recover.
 -- Lock order everywhere: demand, live tasks, provider_state; rows of one table in key order. A claim locks
 -- provider_state first, and waits for nothing after it.
 
@@ -31,7 +32,7 @@ BEGIN
                     ELSE 1000 + (r.window_end - r.window_start + 1)::bigint * c.bytes_per_day END,
                now_, backfill
         FROM routed r
-        JOIN pricing.data_type_registry k ON k.data_type = wanted_type
+        JOIN pricing.data_type_registry k ON k.data_type = wanted_type AND k.is_active
         JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
         -- Looking first spares the lock that a conflicting insert takes even when it changes nothing.
@@ -44,24 +45,24 @@ BEGIN
             DO UPDATE SET priority = excluded.priority WHERE live.priority < excluded.priority
         RETURNING live.enqueued_at = now_ AS is_new),
     misrouted AS (
-        SELECT r.symbol FROM routed r
-        JOIN pricing.data_type_registry k ON k.data_type = wanted_type
+        INSERT INTO pricing.api_call_queue_dead
+            (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at,
+             failure_kind, errors)
+        SELECT wanted_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
+               jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
+                   'no active provider serves ' || wanted_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
+        FROM routed r
+        JOIN pricing.data_type_registry k ON k.data_type = wanted_type AND k.is_active
         LEFT JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
         LEFT JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
-        WHERE c.provider IS NULL)
+        WHERE c.provider IS NULL
+        ORDER BY r.symbol, r.window_start
+        RETURNING symbol)
     SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted)
     INTO added, unrouted;
 
-    IF unrouted IS NOT NULL THEN
-        INSERT INTO pricing.api_call_queue_dead
-            (data_type, symbol, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
-        SELECT wanted_type, s, 'failed', 0, now_, backfill, now_, 'misconfigured',
-               jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                   'no active provider serves ' || wanted_type || ' ' || s || '; add a row to pricing.provider_routing'))
-        FROM unnest(unrouted) AS s;
-        IF backfill IS NULL THEN
-            PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
-        END IF;
+    IF unrouted IS NOT NULL AND backfill IS NULL THEN
+        PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
     END IF;
     RETURN added;
 END $$;
@@ -276,33 +277,3 @@ BEGIN
     RETURN coalesce(cardinality(stuck), 0);
 END $$;
 COMMENT ON FUNCTION pricing.recover_tasks() IS 'Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.';
-
-
-CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;
-    pruned integer;
-    total integer;
-BEGIN
-    -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
-    -- a leaf needs no DDL on the parent, and nobody writes to an old one.
-    FOR back IN 2..7 LOOP
-        IF (SELECT count(*) > 0 FROM (SELECT FROM pricing.api_call_queue_completed c
-                                      WHERE c.ring = ((week - back) % 8)::smallint LIMIT 1) some_row) THEN
-            EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', (week - back) % 8);
-        END IF;
-    END LOOP;
-    DELETE FROM pricing.api_call_queue_dead d WHERE d.finished_at < now_ - interval '90 days';
-    GET DIAGNOSTICS total = ROW_COUNT;
-    DELETE FROM pricing.collector_call_log c
-    WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
-                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000);
-    GET DIAGNOSTICS pruned = ROW_COUNT;
-    total := total + pruned;
-    DELETE FROM pricing.api_data_usage u WHERE u.hour < now_ - interval '400 days';
-    DELETE FROM pricing.drains d WHERE d.lease_until < now_ - interval '7 days';
-    RETURN total;
-END $$;
-COMMENT ON FUNCTION pricing.prune() IS 'Forgets what is past its keeping time: finished tasks, dead tasks, calls, usage, drains. Set lock_timeout before calling it.';

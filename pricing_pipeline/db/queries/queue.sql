@@ -54,3 +54,32 @@ SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start,
 FROM pricing.api_call_queue
 WHERE status = ANY (CAST(:statuses AS text[]))
 ORDER BY status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;
+
+-- name: show
+-- One task with its last call and its pair's hold-off.
+SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS window_start, nullif(q.window_end, 'infinity') AS window_end,
+       q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
+       q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
+       q.call_id, c.outcome AS call_outcome, c.http_status, c.wire_bytes, c.run_id,
+       CASE WHEN d.held_until > n.at THEN d.held_until END AS held_until
+FROM (SELECT pricing.clock() AS at OFFSET 0) n
+CROSS JOIN pricing.api_call_queue q
+LEFT JOIN pricing.collector_call_log c USING (call_id)
+LEFT JOIN pricing.demand d ON (d.data_type, d.symbol) = (q.data_type, q.symbol) AND q.window_end = 'infinity'
+WHERE q.id = :id;
+
+-- name: failed
+-- Failed tasks that nothing has settled since.
+SELECT id FROM pricing.api_call_queue_dead
+WHERE resolved_at IS NULL AND status = 'failed'
+  AND data_type = coalesce(CAST(:data_type AS text), data_type)
+  AND provider IS NOT DISTINCT FROM coalesce(CAST(:provider AS text), provider)
+ORDER BY id;
+
+-- name: retry
+-- Make dead tasks pending again by hand.
+SELECT task_id, outcome, live_id FROM pricing.retry_tasks(CAST(:ids AS bigint[]));
+
+-- name: cancel
+-- Cancel live tasks by hand.
+SELECT task_id, outcome FROM pricing.cancel_tasks(CAST(:ids AS bigint[]));

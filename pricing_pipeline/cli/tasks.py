@@ -1,0 +1,111 @@
+"""`queue show|retry|cancel`: what a person does about single tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from pricing_pipeline import queue
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import moment, print_json, print_table
+from pricing_pipeline.errors import UnknownTask
+from pricing_pipeline.queue import Outcome
+from pricing_pipeline.settings import load_settings
+
+_SAID = {
+    "retried": "pending again, with all its attempts",
+    "live_already": "nothing to do: task {live_id} does the same work already",
+    "not_dead": "nothing to do: it is not dead",
+    "retired": "not retried: its data type is retired",
+    "misconfigured": "not retried: no active provider serves it; add a row to pricing.provider_routing",
+    "cancelled": "cancelled",
+    "finished": "nothing to do: it has finished already",
+    "unknown": "there is no such task",
+}
+_REFUSALS = frozenset({"retired", "misconfigured", "unknown"})
+
+
+def show(task_id: int, *, as_json: bool) -> None:
+    """Tell everything about one task. Raises UnknownTask."""
+    with open_connection(load_settings()) as connection:
+        task = queue.task(connection, task_id)
+    if task is None:
+        raise UnknownTask(
+            f"there is no task {task_id}. Completed ones are kept a week or two; `queue list` shows those there are."
+        )
+    if as_json:
+        print_json({**task, "errors": list(task["errors"])})
+    else:
+        _say(task)
+
+
+def retry(
+    ids: Sequence[int], *, all_failed: bool, data_type: str | None, provider: str | None, as_json: bool
+) -> bool:
+    """Make dead tasks pending again; False when one of them could not be."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        wanted = queue.failed(connection, data_type, provider) if all_failed else ids
+        outcomes = queue.retry(connection, wanted)
+    return _report(outcomes, as_json=as_json, nothing="no failed task is waiting for anybody.")
+
+
+def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
+    """Cancel live tasks; False when one of them does not exist."""
+    with open_engine(load_settings()) as engine, engine.begin() as connection:
+        outcomes = queue.cancel(connection, ids)
+    return _report(outcomes, as_json=as_json, nothing="no task was named.")
+
+
+def _report(outcomes: Sequence[Outcome], *, as_json: bool, nothing: str) -> bool:
+    if as_json:
+        counts = Counter(one.outcome for one in outcomes)
+        print_json({"tasks": [asdict(one) for one in outcomes], "counts": dict(counts)})
+    else:
+        for one in outcomes:
+            typer.echo(f"task {one.task_id}: {_SAID[one.outcome].format(live_id=one.live_id)}.")
+        if not outcomes:
+            typer.echo(nothing)
+    return not any(one.outcome in _REFUSALS for one in outcomes)
+
+
+def _say(task: Mapping[str, Any]) -> None:
+    days = (
+        "the latest price"
+        if task["window_start"] is None
+        else f"{task['window_start']} to {task['window_end']}"
+    )
+    call = f"{task['call_id']}: {task['call_outcome']}" if task["call_id"] else None
+    lines = {
+        "task": task["id"],
+        "what": f"{task['data_type']} {task['symbol']}, {days}",
+        "status": task["status"],
+        "failed as": task["failure_kind"],
+        "provider": task["provider"],
+        "priority": task["priority"],
+        "attempts": f"{task['attempt']} of {task['max_attempts']}",
+        "enqueued": moment(task["enqueued_at"]),
+        "again at": moment(task["run_after"]),
+        "worker": task["worker"],
+        "lease until": moment(task["lease_until"]),
+        "finished": moment(task["finished_at"]),
+        "resolved": moment(task["resolved_at"]),
+        "held off": f"until {moment(task['held_until'])}" if task["held_until"] else None,
+        "last call": call,
+        "run": task["run_id"],
+        "backfill": task["backfill_id"],
+    }
+    for name, value in lines.items():
+        if value not in (None, ""):
+            typer.echo(f"{name + ':':<13}{value}")
+    if task["errors"]:
+        typer.echo()
+        rows = [
+            (moment(datetime.fromisoformat(error["at"])), error["attempt"], error["kind"], error["message"])
+            for error in task["errors"]
+        ]
+        print_table(["at", "attempt", "kind", "message"], rows, right=["attempt"])

@@ -1,0 +1,154 @@
+-- What a person, or a change of the registry, does to tasks: retry, cancel, retire. Lock order: see queue.sql; dead
+-- tasks come after demand and before live ones.
+
+CREATE OR REPLACE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    ended integer;
+BEGIN
+    UPDATE pricing.demand d
+    SET failures = 0, held_until = NULL, last_failure = NULL, due_at = least(d.due_at, now_)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE x.data_type = wanted_type AND (symbols IS NULL OR x.symbol = ANY (symbols)) AND x.held_until IS NOT NULL
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) held
+    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol);
+    GET DIAGNOSTICS ended = ROW_COUNT;
+    RETURN ended;
+END $$;
+COMMENT ON FUNCTION pricing.end_hold_off(text, text[]) IS
+    'What made pairs fail has changed: those held off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
+RETURNS TABLE (task_id bigint, outcome text, live_id bigint)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    revived bigint[];
+    pair record;
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
+    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    PERFORM FROM pricing.api_call_queue_dead q WHERE q.id = ANY (wanted) ORDER BY q.id FOR UPDATE;
+
+    WITH routed AS MATERIALIZED (
+        -- Routes may have changed since, and of several deaths of the same work the last is the one to take up.
+        SELECT DISTINCT ON (q.data_type, q.symbol, q.window_start, q.window_end) q.*, c.provider AS new_provider,
+               k.default_ttl_minutes
+        FROM pricing.api_call_queue_dead q
+        JOIN pricing.data_type_registry k ON k.data_type = q.data_type AND k.is_active
+        LEFT JOIN pricing.provider_routing broad ON broad.data_type = q.data_type AND broad.symbol IS NULL AND broad.is_active
+        LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (q.data_type, q.symbol) AND own.is_active
+        JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
+        JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
+        WHERE q.id = ANY (wanted)
+        ORDER BY q.data_type, q.symbol, q.window_start, q.window_end, q.id DESC),
+    live_again AS (
+        INSERT INTO pricing.api_call_queue_live
+            (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
+             enqueued_at, max_attempts, backfill_id, errors)
+        SELECT r.id, r.data_type, r.symbol, r.window_start, r.window_end, r.new_provider, 'pending', r.priority,
+               r.default_ttl_minutes, r.est_bytes, now_, r.max_attempts, r.backfill_id,
+               r.errors || jsonb_build_object('at', now_, 'kind', 'retried', 'attempt', r.attempt, 'message', 'tried again by hand')
+        FROM routed r ORDER BY r.data_type, r.symbol, r.window_start, r.window_end
+        ON CONFLICT ON CONSTRAINT live_task_is_unique DO NOTHING
+        RETURNING id)
+    SELECT array_agg(l.id) INTO revived FROM live_again l;
+    DELETE FROM pricing.api_call_queue_dead q WHERE q.id = ANY (revived);
+
+    FOR pair IN
+        SELECT q.data_type, array_agg(q.symbol) AS symbols FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (revived) AND q.window_end = 'infinity' GROUP BY 1 ORDER BY 1
+    LOOP
+        PERFORM pricing.end_hold_off(pair.data_type, pair.symbols);
+        UPDATE pricing.demand d SET due_at = 'infinity', became_due_at = now_
+        WHERE d.data_type = pair.data_type AND d.symbol = ANY (pair.symbols); -- locked above
+    END LOOP;
+    UPDATE pricing.backfills b SET finished_at = NULL
+    WHERE b.backfill_id IN (SELECT q.backfill_id FROM pricing.api_call_queue_live q WHERE q.id = ANY (revived));
+
+    RETURN QUERY
+    SELECT w.id,
+           CASE WHEN w.id = ANY (revived) THEN 'retried'
+                WHEN same.id IS NOT NULL THEN 'live_already'
+                WHEN dead.id IS NULL AND any_.id IS NULL THEN 'unknown'
+                WHEN dead.id IS NULL THEN 'not_dead'
+                WHEN NOT coalesce(k.is_active, false) THEN 'retired'
+                ELSE 'misconfigured' END,
+           CASE WHEN w.id = ANY (revived) THEN w.id ELSE same.id END
+    FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w
+    LEFT JOIN pricing.api_call_queue any_ ON any_.id = w.id
+    LEFT JOIN pricing.api_call_queue_dead dead ON dead.id = w.id
+    LEFT JOIN pricing.api_call_queue_live same
+        ON (same.data_type, same.symbol, same.window_start, same.window_end)
+         = (dead.data_type, dead.symbol, dead.window_start, dead.window_end)
+    LEFT JOIN pricing.data_type_registry k ON k.data_type = dead.data_type
+    ORDER BY w.id;
+END $$;
+COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
+    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' hold-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.';
+
+
+CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
+    withdrawn bigint[];
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    WITH gone AS (
+        DELETE FROM pricing.api_call_queue_live q USING (
+            SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = ANY (wanted) ORDER BY x.id FOR UPDATE) mine
+        WHERE q.id = mine.id RETURNING q.*),
+    kept AS (
+        INSERT INTO pricing.api_call_queue_dead
+            (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
+             enqueued_at, attempt, max_attempts, claimed_at, worker, call_id, backfill_id, errors, finished_at,
+             failure_kind, resolved_at)
+        SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'cancelled', g.priority,
+               g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claimed_at, g.worker,
+               g.call_id, g.backfill_id, g.errors || (entry || jsonb_build_object('attempt', g.attempt)), now_,
+               kind, now_
+        FROM gone g)
+    SELECT array_agg(g.id) INTO withdrawn FROM gone g;
+    RETURN coalesce(withdrawn, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.withdraw(bigint[], text, text) IS
+    'Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand')
+RETURNS TABLE (task_id bigint, outcome text)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    withdrawn bigint[] := pricing.withdraw(wanted, 'cancelled', reason);
+BEGIN
+    -- Without a pause the next staleness check would start the work again.
+    UPDATE pricing.demand d
+    SET due_at = now_ + interval '1 hour', held_until = now_ + interval '1 hour', became_due_at = NULL,
+        last_failure = left(reason, 500)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
+          WHERE q.id = ANY (withdrawn) AND q.window_end = 'infinity'
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) held
+    WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol);
+
+    RETURN QUERY
+    SELECT w.id, CASE WHEN w.id = ANY (withdrawn) THEN 'cancelled' WHEN q.id IS NULL THEN 'unknown' ELSE 'finished' END
+    FROM (SELECT DISTINCT u.id FROM unnest(wanted) AS u (id)) w LEFT JOIN pricing.api_call_queue q ON q.id = w.id
+    ORDER BY w.id;
+END $$;
+COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
+    'Cancels live tasks by hand and leaves their pairs alone for an hour. A running one''s finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.';
+
+
+CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT cardinality(pricing.withdraw(
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q JOIN pricing.data_type_registry r USING (data_type)
+         WHERE NOT r.is_active), 'retired', 'its data type was retired'))
+$$;
+COMMENT ON FUNCTION pricing.retire_tasks() IS 'Cancels the tasks of data types that were retired: nobody fetches them any more. Returns how many.';

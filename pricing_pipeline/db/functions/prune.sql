@@ -1,0 +1,69 @@
+-- What is kept of the past, and for how long.
+
+CREATE OR REPLACE FUNCTION pricing.resolve_tasks() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    today date := (now_ AT TIME ZONE 'UTC')::date;
+    resolved integer;
+BEGIN
+    UPDATE pricing.api_call_queue_dead d SET resolved_at = CASE d.status WHEN 'cancelled' THEN d.finished_at ELSE now_ END
+    FROM (
+        SELECT q.id FROM pricing.api_call_queue_dead q
+        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+        LEFT JOIN pricing.history_coverage h USING (data_type, symbol)
+        WHERE q.resolved_at IS NULL AND (
+            q.status = 'cancelled'
+            OR (q.window_end = 'infinity' AND l.fetched_at > q.finished_at)
+            -- Today is never covered, so it is not waited for.
+            OR (q.window_start < today AND q.window_end <> 'infinity'
+                AND h.covered @> daterange(q.window_start, least(q.window_end, today - 1), '[]')))
+        ORDER BY q.id FOR UPDATE OF q SKIP LOCKED) done
+    WHERE d.id = done.id;
+    GET DIAGNOSTICS resolved = ROW_COUNT;
+    RETURN resolved;
+END $$;
+COMMENT ON FUNCTION pricing.resolve_tasks() IS
+    'Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;
+    leaf bigint;
+    pruned integer;
+    total integer;
+BEGIN
+    SET LOCAL lock_timeout = '1s';
+    -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
+    -- a leaf needs no DDL on the parent, and nobody writes to an old one. Whoever reads it has precedence: it
+    -- holds nobody up, and is emptied another time.
+    FOR back IN 2..7 LOOP
+        leaf := (week - back) % 8;
+        BEGIN
+            IF (SELECT count(*) > 0 FROM (SELECT FROM pricing.api_call_queue_completed c
+                                          WHERE c.ring = leaf::smallint LIMIT 1) some_row) THEN
+                EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
+            END IF;
+        EXCEPTION WHEN lock_not_available THEN
+            RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+        END;
+    END LOOP;
+    DELETE FROM pricing.api_call_queue_dead d
+    WHERE d.id IN (SELECT x.id FROM pricing.api_call_queue_dead x
+                   WHERE x.resolved_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS total = ROW_COUNT;
+    DELETE FROM pricing.collector_call_log c
+    WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
+                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    total := total + pruned;
+    DELETE FROM pricing.api_data_usage u WHERE u.hour < now_ - interval '400 days';
+    DELETE FROM pricing.drains d WHERE d.lease_until < now_ - interval '7 days';
+    DELETE FROM pricing.warnings w WHERE w.at < now_ - interval '30 days';
+    RETURN total;
+END $$;
+COMMENT ON FUNCTION pricing.prune() IS
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7. Waits for no lock longer than a second; what is in use is left for another time.';

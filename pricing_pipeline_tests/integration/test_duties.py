@@ -1,0 +1,184 @@
+"""Periodic duties and warnings: one process at a time, nothing stops anything else, and all of it is seen."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+EVERY_MINUTE = {"clean_subscriptions", "repair_demand", "retire_tasks", "resolve_tasks"}
+EVERYTHING = {"recover_tasks", "expire_calls", "prune"} | EVERY_MINUTE
+
+
+def run(core: Core) -> set[str]:
+    ran: list[str] = core.call("SELECT pricing.run_duties()")
+    assert len(ran) == len(set(ran))
+    return set(ran)
+
+
+def break_duty(core: Core, name: str) -> None:
+    core.rows(
+        f"CREATE OR REPLACE FUNCTION pricing.{name}() RETURNS integer LANGUAGE plpgsql"
+        " AS 'BEGIN RAISE EXCEPTION ''out of order''; END'"
+    )
+
+
+def warnings(core: Core) -> list[tuple[str, str, str | None, str]]:
+    rows = core.rows("SELECT source, subject, sqlstate, message FROM pricing.warnings ORDER BY warning_id")
+    return [tuple(row) for row in rows]  # type: ignore[misc]
+
+
+def test_b15_duties_run_when_they_are_overdue_and_one_process_at_a_time(
+    core: Core, clock: Clock, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('pricing.run_duties', 0))")
+        assert run(core) == set()
+    assert run(core) >= EVERYTHING
+    assert run(core) == set()
+    clock.advance(11)
+    assert run(core) & EVERYTHING == {"recover_tasks"}
+    clock.advance(50)
+    assert run(core) & EVERYTHING == EVERYTHING - {"prune"}
+
+
+def test_b8_one_failing_duty_does_not_stop_the_others(core: Core, clock: Clock) -> None:
+    break_duty(core, "clean_subscriptions")
+    assert run(core) & EVERYTHING == EVERYTHING - {"clean_subscriptions"}
+    duties = {row.duty: row for row in core.rows("SELECT * FROM pricing.duties")}
+    failed = duties["clean_subscriptions"]
+    assert (failed.last_success_at, failed.last_error) == (None, "out of order")
+    assert failed.last_failure_at is not None
+    assert duties["prune"].last_success_at is not None
+    assert duties["prune"].last_failure_at is None
+    assert ("run_duties", "clean_subscriptions", "P0001", "out of order") in warnings(core)
+
+    assert run(core) == set(), "it stays overdue, and is tried again when its time has come"
+    clock.advance(61)
+    core.rows(
+        "CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+    )
+    assert "clean_subscriptions" in run(core)
+    (after,) = core.rows("SELECT * FROM pricing.duties WHERE duty = 'clean_subscriptions'")
+    assert after.last_success_at > after.last_failure_at
+
+
+@pytest.mark.parametrize("end", ["success", "a duty that fails", "rollback", "a session that is cut off"])
+@pytest.mark.parametrize("work", ["run_duties", "enqueue_due"])
+def test_b15_the_lock_is_free_afterwards_whatever_happened(
+    core: Core, database_url: str, work: str, end: str
+) -> None:
+    if end == "a duty that fails":
+        break_duty(core, "repair_demand")
+    with core.engine.connect() as other:
+        other.execute(text(f"SELECT pricing.{work}()"))
+        if end == "rollback":
+            other.rollback()
+        elif end == "a session that is cut off":
+            pid = other.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
+            with psycopg.connect(database_url, autocommit=True) as killer:
+                killer.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+            other.invalidate()
+        else:
+            other.commit()
+        free = core.one(
+            "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 0))", name=f"pricing.{work}"
+        )
+        assert free
+        assert (
+            core.one(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            == 0
+        )
+
+
+def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, database_url: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.demand (data_type, symbol, due_at, created_at)"
+        " VALUES ('fx_rate', 'EUR/USD', 'infinity', pricing.clock() - interval '1 hour')"
+    )
+    with psycopg.connect(database_url) as other:
+        other.execute("LOCK TABLE pricing.demand")
+        before = core.one("SELECT clock_timestamp()")
+        ran = run(core)
+        assert core.one("SELECT clock_timestamp()") - before < timedelta(seconds=6)
+    assert "repair_demand" not in ran
+    assert {"expire_calls", "prune"} <= ran
+    assert {state for _, subject, state, _ in warnings(core) if subject == "repair_demand"} == {"55P03"}
+
+
+# Warnings
+
+
+def break_type(core: Core) -> None:
+    """A staleness function that fails, for one type of two."""
+    core.rows(
+        "CREATE FUNCTION pricing.is_broken(fetched_at timestamptz, ttl_minutes integer) RETURNS boolean"
+        " LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''broken judge'' USING ERRCODE = ''22012''; END'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'is_broken' WHERE data_type = 'fx_rate'"
+    )
+
+
+def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(
+    core: Core, clock: Clock, cli: CommandLine
+) -> None:
+    core.heartbeat("ann", (FX, "EUR/USD"), (QUOTE, "AAPL"))
+    core.refresh()
+    break_type(core)
+    for _ in range(3):
+        clock.advance(20)
+        core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE due_at <> 'infinity'")
+        core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'")
+        assert core.enqueue_due() == 2
+        core.refresh()
+    said = "staleness cannot be judged, and what is due counts as stale: broken judge"
+    assert warnings(core) == [("enqueue_due", FX, "22012", said)], "once a minute is enough"
+    clock.advance(45)
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE due_at <> 'infinity'")
+    core.enqueue_due()
+    (row,) = cli("status", "--json").json["warnings"]
+    assert row | {"last_at": None} == {
+        "source": "enqueue_due",
+        "subject": FX,
+        "times": 2,
+        "last_at": None,
+        "sqlstate": "22012",
+        "message": said,
+    }
+    assert "broken judge" in cli("status").stdout
+    clock.advance(86_400)
+    assert cli("status", "--json").json["warnings"] == []
+
+
+def test_b22_warnings_are_kept_thirty_days(core: Core, clock: Clock) -> None:
+    core.rows("SELECT pricing.warn('run_duties', 'prune', 'why', NULL)")
+    clock.advance(29 * 86_400)
+    core.rows("SELECT pricing.prune()")
+    assert len(warnings(core)) == 1
+    clock.advance(2 * 86_400)
+    core.rows("SELECT pricing.prune()")
+    assert warnings(core) == []
+
+
+def test_b22_those_who_warn_of_the_same_do_not_wait_for_each_other(core: Core, database_url: str) -> None:
+    with psycopg.connect(database_url) as first:
+        first.execute("SELECT pricing.warn('enqueue_due', 'fx_rate', 'why', '22012')")
+        thread = threading.Thread(
+            target=core.rows, args=("SELECT pricing.warn('enqueue_due', 'fx_rate', 'why', '22012')",)
+        )
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
