@@ -8,10 +8,11 @@ Nothing here decides on limits or retries: the database does, so that all proces
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
@@ -21,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, queue, settling
 from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
 from pricing_pipeline.errors import ClientFault, DatabaseError, Misconfigured, PricingError, ProviderError
 from pricing_pipeline.providers.client import ProviderClient
@@ -32,6 +34,7 @@ MAX_IN_FLIGHT = 10
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.25
+"""How often to look for work of which no wake-up told."""
 _EXTEND_SECONDS = 5.0
 _IDLE_SECONDS = 3.0
 _STOP_SECONDS = 2.0
@@ -96,6 +99,8 @@ class Refresher:
         self._report_every = report_every
         self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
         self._in_flight: dict[Future[Tally], _InFlight] = {}
+        self._woken = threading.Event()
+        self._wake_up: WakeUp | None = None
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
 
@@ -107,6 +112,8 @@ class Refresher:
 
     def close(self) -> None:
         """Wait for calls in flight (10 s at most each) and end the threads."""
+        if self._wake_up is not None:
+            self._wake_up.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def drain(self, seconds: int) -> bool:
@@ -182,6 +189,8 @@ class Refresher:
         return Progress(row.tasks, row.open, row.failed)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
+        if self._wake_up is None:
+            self._wake_up = WakeUp(self._engine, self._woken.set)
         try:
             self._work(is_over)
         except BaseException:  # Ctrl-C and Dagster's end of a run, too
@@ -268,14 +277,15 @@ class Refresher:
             with self._engine.begin() as connection:
                 calls = queue.claim(connection, provider, self._worker, free, self._run_id)
             for call in calls:
-                self._in_flight[self._pool.submit(self._make, call)] = _InFlight(call, time.monotonic())
+                future = self._pool.submit(self._make, call)
+                self._in_flight[future] = _InFlight(call, time.monotonic())
+                future.add_done_callback(lambda _: self._woken.set())
 
     def _collect(self, timeout: float) -> None:
-        if not self._in_flight:
-            time.sleep(timeout)
-            return
-        done, _ = wait(self._in_flight, timeout=timeout, return_when=FIRST_COMPLETED)
-        for future in done:
+        """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""
+        self._woken.wait(timeout)
+        self._woken.clear()
+        for future in [future for future in self._in_flight if future.done()]:
             call = self._in_flight.pop(future).call
             error = future.exception()
             if error is not None:

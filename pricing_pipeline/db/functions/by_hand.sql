@@ -56,6 +56,9 @@ BEGIN
         RETURNING id)
     SELECT array_agg(l.id) INTO revived FROM live_again l;
     DELETE FROM pricing.api_call_queue_dead q WHERE q.id = ANY (revived);
+    IF revived IS NOT NULL THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
 
     FOR pair IN
         SELECT q.data_type, array_agg(q.symbol) AS symbols FROM pricing.api_call_queue_live q

@@ -11,6 +11,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     added integer;
     unrouted text[];
+    is_news boolean;
 BEGIN
     WITH wanted AS MATERIALIZED (
         SELECT u.symbol, max(u.priority) AS priority,
@@ -43,7 +44,7 @@ BEGIN
         ORDER BY r.symbol, r.window_start, r.window_end
         ON CONFLICT ON CONSTRAINT live_task_is_unique
             DO UPDATE SET priority = excluded.priority WHERE live.priority < excluded.priority
-        RETURNING live.enqueued_at = now_ AS is_new),
+        RETURNING live.provider, live.enqueued_at = now_ AS is_new),
     misrouted AS (
         INSERT INTO pricing.api_call_queue_dead
             (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at,
@@ -58,9 +59,19 @@ BEGIN
         WHERE c.provider IS NULL
         ORDER BY r.symbol, r.window_start
         RETURNING symbol)
-    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted)
-    INTO added, unrouted;
+    -- The statement's snapshot is older than its own rows: what is found pending was so before.
+    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted),
+           -- In the order of the claim's index, so that it reads one entry of it and nothing else.
+           (SELECT bool_or((SELECT q.id FROM pricing.api_call_queue_live q
+                            WHERE q.provider = news.provider AND q.status = 'pending'
+                            ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL)
+            FROM (SELECT DISTINCT a.provider FROM added_rows a WHERE a.is_new) news)
+    INTO added, unrouted, is_news;
 
+    -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
+    IF is_news THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
     IF unrouted IS NOT NULL AND backfill IS NULL THEN
         PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
     END IF;

@@ -9,3 +9,7 @@ SELECT pricing.extend_drain(CAST(:drain_id AS uuid));
 -- name: end
 -- A drain says that it is done.
 SELECT pricing.end_drain(CAST(:drain_id AS uuid));
+
+-- name: listen
+-- Be woken when a provider that had nothing pending gets work.
+LISTEN pricing_work;

@@ -1,0 +1,126 @@
+"""New work wakes a waiting drain; where no wake-up comes through, it looks by itself (B28)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from pricing_pipeline.db.wakeup import WakeUp
+from pricing_pipeline.refresh import Refresher
+from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.refreshing import refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+
+template = sample_template
+
+OF_LISTENERS = (
+    " FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN pricing_work%'"
+    " AND pid <> pg_backend_pid()"
+)
+LISTENERS = "SELECT count(*)" + OF_LISTENERS
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def refresher(core: Core, sandbox: RunningSandbox) -> Iterator[Refresher]:
+    with refreshing(core.engine, sandbox.url) as refresher:
+        yield refresher
+
+
+@pytest.fixture
+def heard(database_url: str) -> Iterator[Callable[[], int]]:
+    """How many wake-ups came since the last time it was asked."""
+    with psycopg.connect(database_url, autocommit=True) as listener:
+        listener.execute("LISTEN pricing_work")
+        yield lambda: len(list(listener.notifies(timeout=0.1)))
+
+
+def delay(refresher: Refresher, core: Core, symbol: str) -> float:
+    """Seconds from the commit of an enqueue to the claim, as an idle drain's database sees it."""
+    queued = threading.Event()
+
+    def enqueue() -> None:
+        time.sleep(0.6)  # the drain has looked, found nothing, and waits
+        core.heartbeat("ann", (QUOTE, symbol))
+        queued.set()
+
+    thread = threading.Thread(target=enqueue)
+    thread.start()
+    work_until(refresher, lambda: queued.is_set() and core.task(symbol).status == "completed")
+    thread.join()
+    seconds: float = core.one(
+        "SELECT extract(epoch FROM claimed_at - enqueued_at)::float8 FROM pricing.api_call_queue"
+        " WHERE symbol = :symbol",
+        symbol=symbol,
+    )
+    return seconds
+
+
+def test_b28_new_work_wakes_a_waiting_drain(
+    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pricing_pipeline.refresh._POLL_SECONDS", 6.0)
+    assert delay(refresher, core, "AAPL") < 3
+
+
+def test_b28_without_wake_ups_a_drain_looks_by_itself(
+    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind PgBouncer in transaction mode, which takes a LISTEN and passes nothing on."""
+    monkeypatch.setattr(WakeUp, "_hear", lambda *_: threading.Event().wait(1.5) or True)
+    assert delay(refresher, core, "AAPL") < 3
+
+
+def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pending(
+    core: Core, heard: Callable[[], int]
+) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    assert heard() == 1
+    core.enqueue(QUOTE, "MSFT")
+    core.enqueue(QUOTE, "AAPL", priority=7)
+    assert heard() == 0, "whoever works for this provider finds it by itself"
+    core.enqueue(NAV, "118632")
+    assert heard() == 1, "the other provider had nothing"
+    call = core.claim_one()
+    core.enqueue(QUOTE, "GOOG")
+    assert heard() == 1
+    core.enqueue(QUOTE, *call.symbols)
+    assert heard() == 0, "nothing new"
+
+
+def test_b28_a_retry_by_hand_wakes_too(core: Core, heard: Callable[[], int]) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.rows("SELECT pricing.cancel_tasks(array_agg(id)) FROM pricing.api_call_queue_live")
+    heard()
+    core.rows("SELECT pricing.retry_tasks(array_agg(id)) FROM pricing.api_call_queue_dead")
+    assert heard() == 1
+
+
+def test_b28_the_listener_outlives_its_session_and_ends_when_it_is_told_to(core: Core) -> None:
+    woken = threading.Event()
+    wake_up = WakeUp(core.engine, woken.set)
+    try:
+        for _ in range(3):
+            assert woken.wait(10), "it wakes once when it begins to listen"
+            woken.clear()
+            core.rows("SELECT pg_notify('pricing_work', '')")
+            assert woken.wait(10)
+            woken.clear()
+            assert core.call(LISTENERS) == 1
+            core.call("SELECT count(pg_terminate_backend(pid))" + OF_LISTENERS)
+        assert woken.wait(10)
+    finally:
+        began = time.monotonic()
+        wake_up.close()
+    assert time.monotonic() - began < 2
+    assert not wake_up._thread.is_alive()
+    wait_until(lambda: core.call(LISTENERS) == 0)
