@@ -3,13 +3,14 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test check format lock clean
+.PHONY: help install install-test run test test-pg15 schema check format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 # Interpreters to try, in this order; `make run PYTHON=python3.12` tries only that one.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
+PG15 ?= /usr/lib/postgresql/15/bin
 UV_VERSION := 0.13.8
 # `make run ARGS=--no-demo`, `make test ARGS="-k queue"`, `make lock ARGS=--upgrade`
 ARGS ?=
@@ -34,6 +35,15 @@ check: install-test ## Check format, lint, types and architecture
 
 test: check ## Run the checks, then all tests with coverage (ARGS="-k queue" picks tests)
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report term:skip-covered $(ARGS)
+
+# What needs the wheel's server or no database at all is left to `make test`.
+test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
+	PRICING_TEST_POSTGRES_BIN=$(PG15) $(BIN)/pytest -n auto --dist loadgroup $(ARGS) \
+		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' \
+		pricing_pipeline_tests/integration pricing_pipeline_tests/faults
+
+schema: install-test ## Write docs/schema.sql anew from the migrations and functions
+	$(BIN)/python -m pricing_pipeline_tests.schema_page
 
 format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .

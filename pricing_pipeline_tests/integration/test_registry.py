@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import registry
@@ -19,7 +21,7 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fix_database import Clock, TestServer
 
 template = sample_template
 
@@ -353,3 +355,118 @@ def test_b14_a_scheduled_type_has_a_schedule_and_no_other_has(
             strategy=strategy,
             schedule=schedule,
         )
+
+
+# Tries every name there is, in the server, since thousands of refusals take their time.
+TRY_ALL = """
+CREATE FUNCTION pricing.accepted(wanted text[], is_table boolean) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    one text;
+    stamp text;
+    found text[] := '{}';
+BEGIN
+    FOREACH one IN ARRAY wanted LOOP
+        FOREACH stamp IN ARRAY ARRAY['fetched_at', 'created_at', 'xmin'] LOOP
+            BEGIN
+                INSERT INTO pricing.data_type_registry
+                    (data_type, fetcher, default_ttl_minutes, table_name, timestamp_column, staleness_function)
+                VALUES ('crypto_quote', 'quote', 2, CASE WHEN is_table THEN one ELSE '' END, stamp,
+                        CASE WHEN is_table THEN 'is_data_stale' ELSE one END);
+                found := found || one;
+                DELETE FROM pricing.data_type_registry WHERE data_type = 'crypto_quote';
+            EXCEPTION WHEN undefined_table OR wrong_object_type OR undefined_column OR undefined_function THEN
+                NULL;
+            END;
+        END LOOP;
+    END LOOP;
+    RETURN found;
+END $$
+"""
+
+
+def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_table(core: Core) -> None:
+    """FAULTS 17: neither queue, calls nor catalogue; only a view of prices has the shape, or one's own table."""
+    core.rows(TRY_ALL)
+    names = [
+        row.relname
+        for row in core.rows(
+            "SELECT relname FROM pg_class WHERE relnamespace IN"
+            " ('pricing'::regnamespace, 'pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+        )
+    ]
+    assert len(names) > 300
+    accepted = set(core.one("SELECT pricing.accepted(:names, true)", names=names))
+    assert accepted == {f"latest_price_{kind}" for kind in (QUOTE, DAILY, FX, NAV)}
+
+
+def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_function(core: Core) -> None:
+    core.rows(TRY_ALL)
+    names = [
+        row.proname
+        for row in core.rows(
+            "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pricing'::regnamespace"
+            " OR '1184 23' = proargtypes::text"
+        )
+    ]
+    assert set(core.one("SELECT pricing.accepted(:names, false)", names=names)) == {"is_data_stale"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"),
+    [
+        ("symbol integer, fetched_at timestamptz, cache_ttl_minutes integer", "symbol"),
+        ("symbol text, fetched_at timestamp, cache_ttl_minutes integer", "fetched_at"),
+        ("symbol text, fetched_at timestamptz, cache_ttl_minutes text", "cache_ttl_minutes"),
+    ],
+)
+def test_b2_a_table_of_ones_own_has_the_right_shape(core: Core, columns: str, missing: str) -> None:
+    core.rows(f"CREATE TABLE pricing.my_prices ({columns})")
+    with pytest.raises(DBAPIError, match=rf"lacks column\(s\) {missing}\b"):
+        add(core, table_name="my_prices")
+
+
+@pytest.mark.parametrize("made", ["SEQUENCE pricing.mine", "TYPE pricing.mine AS (symbol text)"])
+def test_b2_what_is_no_table_is_not_taken_for_one(core: Core, made: str) -> None:
+    core.rows(f"CREATE {made}")
+    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+        add(core, table_name="mine")
+
+
+def test_b2_what_somebody_else_made_in_the_schema_is_not_taken(core: Core, server: TestServer) -> None:
+    database = core.owner.url.database or ""
+    admin_url = make_url(server.admin_url).set(database=database)
+    with psycopg.connect(admin_url.render_as_string(hide_password=False), autocommit=True) as admin:
+        admin.execute(
+            "CREATE TABLE pricing.my_prices (symbol text, fetched_at timestamptz, cache_ttl_minutes integer)"
+        )
+        admin.execute(
+            "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
+    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+        add(core, table_name="my_prices")
+    with pytest.raises(DBAPIError, match=r"staleness function pricing\.is_old"):
+        add(core, staleness_function="is_old")
+
+
+def test_b2_no_name_of_a_type_takes_what_belongs_to_another(core: Core) -> None:
+    """The index of a history is called price_history_<type>_pkey, which could be a type's history."""
+    add(core)
+    with pytest.raises(DBAPIError, match=r"pricing\.price_history_crypto_quote_pkey is taken"):
+        add(core, data_type="crypto_quote_pkey")
+    with pytest.raises(DBAPIError, match="cannot be renamed"):
+        core.rows("UPDATE pricing.data_type_registry SET data_type = 'coin' WHERE data_type = 'crypto_quote'")
+
+
+def test_b2_a_name_with_a_nul_never_arrives(core: Core) -> None:
+    for column in ("data_type", "table_name", "symbol_column", "staleness_function"):
+        with pytest.raises((DBAPIError, psycopg.DataError)):
+            add(core, **{column: "equity\0quote"})
+
+
+def test_b1_a_type_whose_table_has_vanished_can_be_retired_and_not_revived(core: Core) -> None:
+    own_table(core)
+    add(core, table_name="my_prices", symbol_column="ticker", timestamp_column="loaded_at")
+    core.rows("DROP TABLE pricing.my_prices")
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'crypto_quote'")
+    with pytest.raises(DBAPIError, match=r"pricing\.my_prices does not exist"):
+        core.rows("UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'crypto_quote'")
