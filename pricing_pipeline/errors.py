@@ -6,6 +6,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     PricingError
     ├── SettingsError            a setting is missing or wrong
     ├── DatabaseError            the database cannot be reached or refuses
+    │   ├── ReadReplica          the database takes no writes: a replica, not the primary
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType / UnknownSymbol / UnknownTask / InvalidRange   a request that makes no sense
@@ -34,6 +35,10 @@ class SettingsError(PricingError):
 
 class DatabaseError(PricingError):
     """The database cannot be reached, or refuses what is asked."""
+
+
+class ReadReplica(DatabaseError):
+    """The database takes no writes: a read replica, where neither staleness nor the queue may be worked on."""
 
 
 class EmbeddedServerError(DatabaseError):

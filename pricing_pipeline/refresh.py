@@ -24,7 +24,14 @@ from pricing_pipeline import demand, queue, settling
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
-from pricing_pipeline.errors import ClientFault, DatabaseError, Misconfigured, PricingError, ProviderError
+from pricing_pipeline.errors import (
+    ClientFault,
+    DatabaseError,
+    Misconfigured,
+    PricingError,
+    ProviderError,
+    ReadReplica,
+)
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.settling import Tally
 
@@ -119,6 +126,8 @@ class Refresher:
     def drain(self, seconds: int) -> bool:
         """Work for `seconds`, or until nobody watches and nothing is queued; False if another drain works.
 
+        Raises ReadReplica when the database takes no writes.
+
         A lease in the database tells the sensor that this drain is alive and when it ends, so that
         its successor starts in time.
         """
@@ -208,6 +217,8 @@ class Refresher:
                 self._start_calls()
                 self._extend_leases()
                 pause = 1.0
+            except ReadReplica:
+                raise  # it was demoted: waiting here would be waiting for ever
             except (DatabaseError, OperationalError) as error:
                 # The database will be back; what is claimed is recovered by its lease.
                 _LOG.warning("the database does not answer, trying again in %.0f s: %s", pause, error)

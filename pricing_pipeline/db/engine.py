@@ -6,7 +6,9 @@ from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError
 
-from pricing_pipeline.errors import DatabaseError, SettingsError
+from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
+
+_READ_ONLY = "25006"
 
 
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
@@ -44,12 +46,20 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
 
 
 def _clear_error(context: ExceptionContext) -> None:
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        raise ReadReplica(
+            f"the database at {_address(context)} takes no writes: it is a read replica, or set read-only. "
+            "Point PRICING_DATABASE_URL at the primary."
+        ) from context.original_exception
     # A failed ping is no error yet: the pool answers it with a new session. To raise here would prevent that.
     if context.is_pre_ping or not (context.is_disconnect or context.connection is None):
         return
     said = str(context.original_exception).strip().splitlines() or ["no reason given"]
-    where = context.engine.url.render_as_string(hide_password=True) if context.engine else "its address"
     raise DatabaseError(
-        f"the database at {where} does not answer: {said[0]}. "
+        f"the database at {_address(context)} does not answer: {said[0]}. "
         "Check that the server runs and that PRICING_DATABASE_URL is right."
     ) from context.original_exception
+
+
+def _address(context: ExceptionContext) -> str:
+    return context.engine.url.render_as_string(hide_password=True) if context.engine else "its address"

@@ -1,0 +1,82 @@
+"""Queues that are long, or hard to clean: a claim's cost stays what it was (FAULTS 8, 25)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+
+from sqlalchemy import text
+
+from pricing_pipeline import limits, queue
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+
+template = sample_template
+
+SETTLE = (
+    "SELECT count(pricing.settle_call(call_id, 'ok', 200, 100)) FROM pricing.collector_call_log"
+    " WHERE finished_at IS NULL"
+)
+
+
+def turns(core: Core, count: int) -> list[float]:
+    """Seconds of each of so many claims, whose tasks are completed and followed by as many new ones."""
+    took = []
+    for _ in range(count):
+        began = time.monotonic()
+        calls = core.claim(max_calls=1)
+        took.append(time.monotonic() - began)
+        for call in calls:
+            core.complete(call)
+            core.enqueue(QUOTE, *call.symbols)
+    return took
+
+
+def test_b9_a_snapshot_held_open_does_not_slow_claims_down(core: Core) -> None:
+    """FAULTS 8: what was finished since cannot be vacuumed, and lies in the way of every claim."""
+    core.lift_limits(batch_size=50)
+    core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(500)))
+    turns(core, 5)
+    fresh = statistics.median(turns(core, 15))
+    with core.owner.connect().execution_options(isolation_level="REPEATABLE READ") as reader:
+        seen = reader.execute(text("SELECT count(*) FROM pricing.api_call_queue_live")).scalar_one()
+        turns(core, 60)
+        held = statistics.median(turns(core, 15))
+        assert reader.execute(text("SELECT count(*) FROM pricing.api_call_queue_live")).scalar_one() == seen
+        reader.rollback()
+    assert core.one("SELECT count(*) FROM pricing.api_call_queue_completed") == 95 * 50
+    assert held < max(10 * fresh, 0.1), (
+        f"{fresh * 1000:.1f} ms before, {held * 1000:.1f} ms under the snapshot"
+    )
+    core.rows(SETTLE)
+    audit(core)
+
+
+def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core: Core) -> None:
+    """FAULTS 25: 20,000 tasks lie ahead of 2,000. Claiming first and looking later snoozed 19,992 of them."""
+    core.lift_limits(batch_size=100)
+    core.enqueue(QUOTE, *(f"S{number:05d}" for number in range(20_000)), priority=50)
+    core.enqueue(NAV, *(str(100_000 + number) for number in range(2_000)))
+    core.throttle(TWELVEDATA, 3600)
+    began = time.monotonic()
+    while True:
+        with core.engine.connect() as connection:
+            providers = queue.providers_with_work(connection)
+        if MFAPI not in providers:
+            break
+        for provider in providers:
+            with core.engine.begin() as connection:
+                for call in queue.claim(connection, provider, "w", 10, None):
+                    assert call.provider == MFAPI
+                    queue.complete(connection, call.task_ids, call.claim_token)
+                    limits.settle(connection, call.id, "ok", http_status=200, wire_bytes=100)
+    assert time.monotonic() - began < 10
+    waiting = core.rows(
+        "SELECT status, attempt, errors FROM pricing.api_call_queue WHERE data_type = 'equity_quote'"
+    )
+    assert Counter((row.status, row.attempt, len(row.errors)) for row in waiting) == {
+        ("pending", 0, 0): 20_000
+    }
+    assert core.one("SELECT count(*) FROM pricing.api_call_queue_completed") == 2_000
+    audit(core, acknowledged=22_000)
