@@ -1,15 +1,21 @@
-"""Who wants what: heartbeats, the staleness check, and how fresh the watched pairs are."""
+"""Who wants what: heartbeats, holdings, pauses, the staleness check, and how fresh the watched pairs are."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.errors import CapExceeded
+
+_CAP = "53400"
+"""SQLSTATE of a request that goes past a user's caps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +23,7 @@ class Freshness:
     """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
 
     `due` counts pairs owed a refresh, `late` those owed it for longer than max(30 s, TTL/4), `held`
-    those left alone after their task died.
+    those left alone after their task died, `paused` those whose instrument is paused.
     """
 
     data_type: str
@@ -27,18 +33,29 @@ class Freshness:
     due: int
     late: int
     held: int
+    paused: int
     oldest_fetched_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """An instrument that was paused or resumed; `changed` is False when it was so before."""
+
+    asset_class: str
+    symbol: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
-    """What decides whether a drain is needed.
+    """What decides whether a drain is needed. `held` says whether anybody holds anything.
 
     `drain_began_epoch` is when the last drain began, alive or not; it and `now_epoch` are Unix seconds
     by the database's clock.
     """
 
     watched: bool
+    held: bool
     queued: bool
     watched_types: list[str] | None
     queued_types: list[str] | None
@@ -53,9 +70,9 @@ def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, s
     """Say that a user looks at these (data type, symbol) pairs now; returns how many are new.
 
     Missing instruments are created, unverified until a provider's first valid answer; what is missing
-    or stale is queued in the same transaction.
+    or stale is queued in the same transaction. Raises CapExceeded when these are too many for the user.
     """
-    return int(connection.execute(text(named("demand.heartbeat")), _pairs(user_id, pairs)).scalar_one())
+    return _admitted(connection, "demand.heartbeat", _pairs(user_id, pairs))
 
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -63,15 +80,51 @@ def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str,
     return int(connection.execute(text(named("demand.unsubscribe")), _pairs(user_id, pairs)).scalar_one())
 
 
+def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """A user holds these pairs from now on; returns how many of the holdings are new.
+
+    Held pairs are fetched when they have no price, and kept fresh by the background TTL. Missing instruments
+    are created as by a heartbeat. Raises CapExceeded when these are too many for the user.
+    """
+    return _admitted(connection, "demand.hold", _pairs(user_id, pairs))
+
+
+def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """A user no longer holds these pairs; returns how many holdings ended."""
+    return int(connection.execute(text(named("demand.release")), _pairs(user_id, pairs)).scalar_one())
+
+
+def pause_instruments(
+    connection: Connection, symbols: Sequence[str], *, paused: bool, asset_class: str | None = None
+) -> list[Paused]:
+    """Pause or resume the instruments of these symbols, of one class or of all; returns those that exist.
+
+    Of a paused instrument nothing is fetched and what waits is cancelled; of a resumed one what is watched
+    is due at once.
+    """
+    parameters = {"symbols": sorted(set(symbols)), "paused": paused, "asset_class": asset_class}
+    rows = connection.execute(text(named("demand.pause_instruments")), parameters)
+    return [Paused(row.asset_class, row.symbol, row.changed) for row in rows]
+
+
 def enqueue_due(connection: Connection) -> int:
     """Queue every pair that is due and stale; returns how many. A check beside another does nothing."""
     return int(connection.execute(text(named("demand.enqueue_due"))).scalar_one())
 
 
-def enqueue_scheduled(connection: Connection, data_type: str) -> int:
-    """Queue all active instruments of a scheduled type, behind on-demand work; returns how many are new."""
-    parameters = {"data_type": data_type}
-    return int(connection.execute(text(named("demand.enqueue_scheduled")), parameters).scalar_one() or 0)
+def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | None = None) -> int | None:
+    """Serve a slot of a scheduled type, or queue its instruments now; behind on-demand work, in chunks.
+
+    Returns how many of the first chunk are new; None when the slot was served before or there is no such type.
+    """
+    parameters = {"data_type": data_type, "slot": slot}
+    queued: int | None = connection.execute(text(named("demand.enqueue_scheduled")), parameters).scalar_one()
+    return queued
+
+
+def served_slots(connection: Connection) -> dict[str, datetime]:
+    """Up to which slot of its schedule each active scheduled type is served."""
+    return {row.data_type: row.served_slot for row in connection.execute(text(named("demand.served_slots")))}
 
 
 def run_duties(connection: Connection) -> list[str]:
@@ -90,6 +143,21 @@ def freshness(connection: Connection, data_types: Sequence[str] | None = None) -
 def outlook(connection: Connection) -> Outlook:
     """What decides whether a drain is needed now."""
     return Outlook(**connection.execute(text(named("demand.outlook"))).mappings().one())
+
+
+def _admitted(connection: Connection, query: str, parameters: dict[str, object]) -> int:
+    try:
+        return int(connection.execute(text(named(query)), parameters).scalar_one())
+    except DBAPIError as error:
+        diagnostics = getattr(error.orig, "diag", None)
+        if getattr(error.orig, "sqlstate", None) != _CAP or diagnostics is None:
+            raise
+        detail = json.loads(diagnostics.message_detail)
+        raise CapExceeded(
+            f"{diagnostics.message_primary}. {diagnostics.message_hint}",
+            room=detail["room"],
+            retry_after=detail.get("retry_after"),
+        ) from error
 
 
 def _pairs(user_id: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:

@@ -192,3 +192,4 @@ class DataType:
     refresh_schedule: str | None
     schedule_timezone: str
     history_from: date | None
+    background_ttl_minutes: int = 1440

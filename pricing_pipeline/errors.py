@@ -10,6 +10,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType / UnknownSymbol / UnknownTask / InvalidRange   a request that makes no sense
+    ├── CapExceeded              a user asks for more pairs than one user may have
     ├── LockHeld                 what must not overlap itself is at work already
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
@@ -63,6 +64,19 @@ class UnknownTask(PricingError):
 
 class InvalidRange(PricingError):
     """A date range is upside down or lies where no data can be."""
+
+
+class CapExceeded(PricingError):
+    """One user asks for more pairs than one user may watch or hold, or for too many new ones a minute.
+
+    Nothing of the request was done. `room` of its new pairs would have been admitted; `retry_after` is for how
+    many seconds to wait before asking for the rest, None when only leaving or releasing others helps.
+    """
+
+    def __init__(self, message: str, *, room: int, retry_after: float | None) -> None:
+        super().__init__(message)
+        self.room = room
+        self.retry_after = retry_after
 
 
 class LockHeld(PricingError):

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.domain import Call, Observation
@@ -16,6 +17,9 @@ from pricing_pipeline.domain import Call, Observation
 DEFAULT_SCALE = 2
 MAX_DIGITS = 18
 """Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
+
+_MAY_NOT_WRITE = frozenset({"25006", "42501"})
+"""SQLSTATEs of a read-only transaction and of a missing privilege."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,16 @@ class LatestPrice:
     provider: str
     age_seconds: float
     fresh: bool
+    paused: bool
+    """Its instrument is paused: nothing of it is fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a read found, and how many data types of the symbol it has queued because they were missing or stale."""
+
+    prices: list[LatestPrice]
+    requested: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,28 @@ def latest(connection: Connection, symbol: str) -> list[LatestPrice]:
     return [_latest(row) for row in rows]
 
 
+def read(connection: Connection, symbol: str) -> Reading:
+    """What `latest` gives, and a request for what is missing or stale, as for one viewer. Never waits for a provider.
+
+    The request is part of the connection's transaction, which the caller commits. Where it may not be made (on
+    a read replica, by a role that only reads), the answer is the same.
+    """
+    found = latest(connection, symbol)
+    try:
+        with connection.begin_nested():
+            requested = connection.execute(text(named("prices.request")), {"symbol": symbol}).scalar_one()
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) not in _MAY_NOT_WRITE:
+            raise
+        requested = 0
+    return Reading(found, int(requested or 0))
+
+
+def is_paused(connection: Connection, symbol: str) -> bool:
+    """True when every instrument of this symbol is paused; False for a symbol that is none."""
+    return bool(connection.execute(text(named("prices.is_paused")), {"symbol": symbol}).scalar_one())
+
+
 def is_known(connection: Connection, symbol: str) -> bool:
     """True when any instrument has this symbol."""
     return bool(connection.execute(text(named("prices.is_known")), {"symbol": symbol}).scalar_one())
@@ -212,6 +248,7 @@ def _latest(row: Row[Any]) -> LatestPrice:
         provider=row.provider,
         age_seconds=row.age_seconds,
         fresh=row.fresh,
+        paused=row.paused,
     )
 
 

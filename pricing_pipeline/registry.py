@@ -55,10 +55,12 @@ def add_data_type(
     schedule: str | None = None,
     timezone: str = "UTC",
     history_from: date | None = None,
+    background_ttl_minutes: int = 1440,
 ) -> None:
     """Add a data type with one INSERT; its storage and route appear with it.
 
-    `schedule` is a cron expression and makes the type scheduled. Raises PricingError with the
+    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
+    pairs that are held and not watched. Raises PricingError with the
     database's own reason when the row is refused.
     """
     try:
@@ -74,6 +76,7 @@ def add_data_type(
                 "schedule": schedule,
                 "timezone": timezone,
                 "history_from": history_from,
+                "background_ttl_minutes": background_ttl_minutes,
             },
         )
     except DBAPIError as error:

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import demand, registry
-from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.errors import CapExceeded, DatabaseError
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -35,7 +35,8 @@ class SubscriptionManager:
 
     The first view of a pair subscribes at once, the last one to leave unsubscribes; in between a heartbeat
     a minute covers all pairs in one call. While the database is away nothing is lost: what is watched
-    is said again every few seconds until it is heard.
+    is said again every few seconds until it is heard. New pairs beyond what one user may begin in a minute
+    follow as soon as there is room; those beyond what one user may watch at once are refused.
     """
 
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
@@ -118,16 +119,17 @@ class SubscriptionManager:
                 while not (self._new or self._left or self._closing) and time.monotonic() < next_beat:
                     self._changed.wait(next_beat - time.monotonic())
                 is_due = time.monotonic() >= next_beat
-                entered = sorted(self._views if is_due else self._new)
-                left = sorted(self._left)
+                new, left = sorted(self._new), sorted(self._left)
+                known = sorted(set(self._views) - self._new) if is_due else []
                 closing = self._closing
-            if self._say(entered, left):
+            # What is known is said apart: new pairs that must wait do not keep it from being heard.
+            heard = self._say(known, left)
+            if heard:
                 with self._changed:
-                    self._new -= set(entered)
                     self._left -= set(left)
                 if is_due:
                     next_beat = time.monotonic() + self._every
-            elif not closing:
+            if not (heard and self._say(new, [])) and not closing:
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
             if closing:
@@ -142,6 +144,10 @@ class SubscriptionManager:
             if entered:
                 with self._engine.begin() as connection:
                     demand.heartbeat(connection, self._user_id, entered)
+                with self._changed:
+                    self._new -= set(entered)
+        except CapExceeded as error:
+            return self._say_what_fits(entered, error)
         except (DatabaseError, DBAPIError) as error:
             if not _is_refusal(error):
                 _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, error)
@@ -151,6 +157,18 @@ class SubscriptionManager:
                 return all([self._say([pair], []) for pair in entered])  # noqa: C419
             self._drop(entered[0], error)
         return True
+
+    def _say_what_fits(self, entered: list[Pair], refusal: CapExceeded) -> bool:
+        """Say as many as may be said now; the rest later if waiting helps, else it is refused."""
+        fits, rest = entered[: refusal.room], entered[refusal.room :]
+        if refusal.retry_after is None:
+            for pair in rest:
+                self._drop(pair, refusal)
+            return self._say(fits, [])
+        _LOG.warning("%d of the pairs that %s enters have to wait: %s", len(rest), self._user_id, refusal)
+        if fits and len(fits) < len(entered):
+            self._say(fits, [])
+        return False
 
     def _drop(self, pair: Pair, error: Exception) -> None:
         reason = registry.reason(error) if isinstance(error, DBAPIError) else str(error)

@@ -185,6 +185,28 @@ class Core:
         with self.engine.begin() as connection:
             return demand.unsubscribe(connection, user, pairs)
 
+    def hold(self, user: str, *pairs: tuple[str, str]) -> int:
+        with self.engine.begin() as connection:
+            return demand.hold(connection, user, pairs)
+
+    def end_holding(self, user: str, *pairs: tuple[str, str]) -> int:
+        with self.engine.begin() as connection:
+            return demand.release(connection, user, pairs)
+
+    def pause(self, *symbols: str, paused: bool = True) -> list[demand.Paused]:
+        with self.engine.begin() as connection:
+            return demand.pause_instruments(connection, symbols, paused=paused)
+
+    def read(self, symbol: str) -> prices.Reading:
+        with self.engine.begin() as connection:
+            return prices.read(connection, symbol)
+
+    def due_in(self, data_type: str, symbol: str) -> float:
+        """Seconds until a pair is looked at next."""
+        pair = self.demand_of(data_type, symbol)
+        assert pair is not None
+        return float((pair.due_at - self.clock()).total_seconds())
+
     def enqueue_due(self) -> int:
         with self.engine.begin() as connection:
             return demand.enqueue_due(connection)

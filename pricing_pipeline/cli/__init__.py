@@ -20,12 +20,15 @@ app = typer.Typer(
 )
 _queue = typer.Typer(help="Look at the fetch queue, and step in.")
 _registry = typer.Typer(help="Look at the data types, or add one.")
+_instrument = typer.Typer(help="Pause instruments, or resume them.")
 _db = typer.Typer(help="Look after the database.")
 
 for _command in (
     commands.up,
     commands.subscribe,
     commands.unsubscribe,
+    commands.hold,
+    commands.release,
     commands.price,
     commands.history,
     commands.backfill,
@@ -38,9 +41,12 @@ _queue.command("retry")(commands.queue_retry)
 _queue.command("cancel")(commands.queue_cancel)
 _registry.command("list")(commands.registry_list)
 _registry.command("add")(commands.registry_add)
+_instrument.command("pause")(commands.instrument_pause)
+_instrument.command("resume")(commands.instrument_resume)
 _db.command("upgrade")(commands.db_upgrade)
 app.add_typer(_queue, name="queue")
 app.add_typer(_registry, name="registry")
+app.add_typer(_instrument, name="instrument")
 app.add_typer(_db, name="db")
 app.command()(commands.sandbox)
 

@@ -92,6 +92,7 @@ def add_data_type(
     timezone: str,
     history_from: date | None,
     description: str,
+    background_ttl_minutes: int,
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
@@ -110,6 +111,7 @@ def add_data_type(
                     schedule=schedule,
                     timezone=timezone,
                     history_from=history_from,
+                    background_ttl_minutes=background_ttl_minutes,
                 )
                 kind = reads.data_type(connection, data_type)
         except PricingError as error:

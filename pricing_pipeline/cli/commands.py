@@ -14,12 +14,15 @@ import typer
 from pricing_pipeline.cli.program import Json
 from pricing_pipeline.domain import Fetcher
 
-User = Annotated[str, typer.Argument(metavar="USER", help="Whose subscription it is: any name.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="Whose it is: any name.")]
 Type = Annotated[str, typer.Argument(metavar="DATA_TYPE", help="A data type of `registry list`.")]
 Symbol = Annotated[str, typer.Argument(metavar="SYMBOL", help="An instrument's symbol.")]
 Symbols = Annotated[list[str], typer.Argument(metavar="SYMBOL", help="Symbols of instruments.")]
 Ids = Annotated[
     list[int], typer.Argument(metavar="ID", min=1, help="Ids of tasks, as `queue list` shows them.")
+]
+Class = Annotated[
+    str | None, typer.Option("--asset-class", metavar="CLASS", help="Only of this class; else of all.")
 ]
 Last = Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day; else today.")]
 
@@ -111,8 +114,55 @@ def unsubscribe(user: User, data_type: Type, symbols: Symbols, as_json: Json = F
     watch.unsubscribe(user, data_type, symbols, as_json=as_json)
 
 
+def hold(user: User, data_type: Type, symbols: Symbols, as_json: Json = False) -> None:
+    """Say that a user holds instruments: their prices are fetched, and kept fresh by the background TTL.
+
+    That goes on until `release`, also while nobody watches. A symbol that nobody has asked for before becomes
+    known, as by `subscribe`.
+
+    \b
+    Example: pricing-pipeline hold alice equity_quote AAPL MSFT
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.hold(user, data_type, symbols, as_json=as_json)
+
+
+def release(user: User, data_type: Type, symbols: Symbols, as_json: Json = False) -> None:
+    """Say that a user no longer holds instruments. What nobody else wants is no longer fetched.
+
+    \b
+    Example: pricing-pipeline release alice equity_quote AAPL MSFT
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.release(user, data_type, symbols, as_json=as_json)
+
+
+def instrument_pause(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Fetch nothing more of instruments, whoever watches or holds them; what waits is cancelled.
+
+    \b
+    Example: pricing-pipeline instrument pause AAPL --asset-class equity
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.pause(symbols, asset_class, paused=True, as_json=as_json)
+
+
+def instrument_resume(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Fetch paused instruments again; what is watched of them is due at once.
+
+    \b
+    Example: pricing-pipeline instrument resume AAPL
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.pause(symbols, asset_class, paused=False, as_json=as_json)
+
+
 def price(symbol: Symbol, as_json: Json = False) -> None:
-    """Show the latest prices of a symbol: one for each data type that has one.
+    """Show the latest prices of a symbol: one for each data type that has one. What is stale is asked for.
 
     \b
     Example: pricing-pipeline price AAPL --json
@@ -295,6 +345,9 @@ def registry_add(
     history_from: Annotated[
         str | None, typer.Option(metavar="DATE", help="First day that a backfill may ask for.")
     ] = None,
+    background_ttl: Annotated[
+        int, typer.Option(metavar="MINUTES", help="How old one that is held may grow unwatched.")
+    ] = 1440,
     description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -315,6 +368,7 @@ def registry_add(
         timezone=timezone,
         history_from=None if history_from is None else day(history_from, "--history-from"),
         description=description,
+        background_ttl_minutes=background_ttl,
         as_json=as_json,
     )
 

@@ -79,6 +79,7 @@ def price_content(price: LatestPrice) -> dict[str, Any]:
         "provider": price.provider,
         "age_seconds": round(price.age_seconds, 3),
         "fresh": price.fresh,
+        "paused": price.paused,
     }
 
 

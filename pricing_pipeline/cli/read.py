@@ -1,4 +1,4 @@
-"""`price` and `history`: what is stored, read at once. Nothing here asks a provider."""
+"""`price` and `history`: what is stored, read at once. Nothing here waits for a provider."""
 
 from __future__ import annotations
 
@@ -30,12 +30,17 @@ from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
 _PLOT_HEIGHT = 16
+_IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
 
 
 def price(symbol: str, *, as_json: bool) -> None:
-    """Tell every latest price of a symbol. Raises UnknownSymbol for one that is no instrument."""
+    """Tell every latest price of a symbol, and ask for what is missing or stale.
+
+    Raises UnknownSymbol for one that is no instrument.
+    """
     with open_connection(load_settings()) as connection:
-        found = prices.latest(connection, symbol)
+        reading = prices.read(connection, symbol)
+        found = reading.prices
         if not found and not prices.is_known(connection, symbol):
             meant = symbol.upper()
             instead = f" Did you mean {meant}?" if prices.is_known(connection, meant) else ""
@@ -43,6 +48,8 @@ def price(symbol: str, *, as_json: bool) -> None:
                 f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
                 f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
             )
+        is_paused = not found and prices.is_paused(connection, symbol)
+        connection.commit()
     if as_json:
         print_json({"symbol": symbol, "prices": [price_content(one) for one in found]})
     elif found:
@@ -56,7 +63,7 @@ def price(symbol: str, *, as_json: bool) -> None:
                     moment(one.observed_at),
                     moment(one.fetched_at),
                     duration(one.age_seconds),
-                    "fresh" if one.fresh else "stale",
+                    "paused" if one.paused else "fresh" if one.fresh else "stale",
                     one.provider,
                 )
                 for one in found
@@ -64,10 +71,17 @@ def price(symbol: str, *, as_json: bool) -> None:
             right=["price", "age"],
         )
     if not found:
-        hint(
-            f"{symbol} has no price yet. One is fetched while somebody watches it: "
-            f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
-        )
+        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, is_paused=is_paused)}")
+    elif reading.requested and not as_json:
+        hint(_IS_FETCHED)
+
+
+def _what_will_come(symbol: str, requested: int, *, is_paused: bool) -> str:
+    if is_paused:
+        return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
+    if requested:
+        return _IS_FETCHED
+    return "Either it is on its way, or it failed and is left alone for a while: pricing-pipeline queue list"
 
 
 def history(

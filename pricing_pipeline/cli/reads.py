@@ -98,6 +98,7 @@ def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) ->
             provider=row.provider,
             age_seconds=row.age_seconds,
             fresh=row.fresh,
+            paused=row.paused,
         )
         for row in rows
     ]

@@ -11,6 +11,7 @@ RULES = {
     "user_is_sane": "a user's name has 1 to 200 characters",
     "data_type_is_plain_name": "a data type's name has 1 to 48 small letters, digits or _ and begins with a letter",
     "asset_class_is_plain_name": "an asset class has 1 to 48 small letters, digits or _ and begins with a letter",
+    "background_ttl_is_positive": "a background TTL is a whole number of minutes, at least 1",
     "ttl_is_positive": "a TTL is a whole number of minutes, at least 1",
     "fetcher_is_known": "a fetcher is quote, daily_bars or nav",
     "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",

@@ -87,7 +87,7 @@ def _content(
         "first_price_seconds": first_price,
         **{
             name: overview.total(name) if known else None
-            for name in ("watched", "fresh", "due", "late", "held")
+            for name in ("watched", "fresh", "due", "late", "held", "paused")
         },
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
@@ -111,6 +111,7 @@ def _type(kind: Freshness) -> dict[str, Any]:
         "due": kind.due,
         "late": kind.late,
         "held": kind.held,
+        "paused": kind.paused,
         "oldest_fetched_at": kind.oldest_fetched_at,
     }
 
@@ -174,7 +175,7 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo()
-    counts = ["watched", "fresh", "due", "late", "held"]
+    counts = ["watched", "fresh", "due", "late", "held", "paused"]
     rows = [
         (name, duration(kind["ttl_minutes"] * 60), *(kind[count] for count in counts))
         for name, kind in content["types"].items()

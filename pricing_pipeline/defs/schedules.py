@@ -1,9 +1,20 @@
-"""Schedules: scheduled data types by their cron expression, in their own time zone."""
+"""Schedules: scheduled data types by their cron expression, in their own time zone.
+
+Dagster's schedules are what usually serves a slot. The database remembers which one was served last, so that a
+slot that passed while Dagster or the database was away is caught up, by the sensor, once.
+"""
 
 import logging
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+from dagster._utils.schedules import (  # internal: the very slots of Dagster's schedules; dagster is pinned
+    cron_string_iterator,
+    get_latest_completed_cron_tick,
+    is_valid_cron_schedule,
+)
+from sqlalchemy import Engine
 
 from pricing_pipeline import demand
 from pricing_pipeline.defs.assets import history_key
@@ -13,6 +24,9 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType
 
 _LOG = logging.getLogger(__name__)
+
+_GRACE = timedelta(minutes=2)
+"""For so long a slot is left to Dagster's scheduler, which looks about once a minute."""
 
 
 def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDefinition], dict[str, str]]:
@@ -44,15 +58,73 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
     def schedule(
         context: dg.ScheduleEvaluationContext, database: PricingDatabase
     ) -> dg.RunRequest | dg.SkipReason:
+        slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
-            queued = demand.enqueue_scheduled(connection, kind.data_type)
+            queued = demand.enqueue_scheduled(connection, kind.data_type, slot)
+        if queued is None:
+            return dg.SkipReason(
+                f"the slot {slot:%Y-%m-%d %H:%M %Z} was served before, or the type is retired"
+            )
         if not queued:
             return dg.SkipReason("every instrument of the type is queued already, or there is none")
         return dg.RunRequest(
-            run_key=f"{kind.data_type}-{context.scheduled_execution_time.isoformat()}",
+            run_key=f"{kind.data_type}-{slot.isoformat()}",
             partition_key=datetime.now(UTC).strftime("%Y-%m-01"),
             asset_selection=[history_key(kind.data_type)],
             tags={**drain_tags(), "pricing/queued": str(queued)},
         )
 
     return schedule
+
+
+class MissedSlots:
+    """The latest slot of each schedule that nothing has served, though it passed a while ago.
+
+    Of several missed slots only the latest is served: one walk over the instruments makes up for all.
+    """
+
+    def __init__(self, snapshot: RegistrySnapshot) -> None:
+        self._crons = {
+            kind.data_type: (kind.refresh_schedule, kind.schedule_timezone)
+            for kind in snapshot.data_types
+            if kind.refresh_schedule is not None and is_valid_cron_schedule(kind.refresh_schedule)
+        }
+        # A tick costs two reads of the clock then, not an evaluation of every expression.
+        self._next: dict[str, tuple[datetime, datetime]] = {}
+
+    def serve(self, engine: Engine) -> dict[str, datetime]:
+        """Serve what was missed; returns the slots by data type. One bad type stops no other."""
+        if not self._crons:
+            return {}
+        with engine.connect() as connection:
+            served = demand.served_slots(connection)
+            now = datetime.fromtimestamp(demand.outlook(connection).now_epoch, UTC)
+        caught_up = {}
+        for name, slot in served.items():
+            try:
+                missed = self._missed(name, slot, now - _GRACE)
+                if missed is None:
+                    continue
+                with engine.begin() as connection:
+                    if demand.enqueue_scheduled(connection, name, missed) is not None:
+                        caught_up[name] = missed
+                        _LOG.warning("the slot %s of %s was missed and is served now", missed, name)
+            except Exception:
+                _LOG.exception("the schedule of %s cannot be looked at", name)
+        return caught_up
+
+    def _missed(self, name: str, served: datetime, until: datetime) -> datetime | None:
+        if name not in self._crons:
+            return None
+        cron, timezone = self._crons[name]
+        if self._next.get(name, (None,))[0] != served:
+            self._next[name] = (served, next(_slots_after(served, cron, timezone)))
+        if self._next[name][1] > until:
+            return None
+        return get_latest_completed_cron_tick(cron, until, timezone).astimezone(UTC)
+
+
+def _slots_after(moment: datetime, cron: str, timezone: str) -> Iterator[datetime]:
+    for slot in cron_string_iterator(moment.timestamp(), cron, timezone):
+        if slot.timestamp() > moment.timestamp():
+            yield slot

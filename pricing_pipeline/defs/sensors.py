@@ -14,6 +14,7 @@ from pricing_pipeline.defs.assets import history_key, latest_key
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.reports import SAMPLE_ROWS, latest_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.settings import load_settings
 
@@ -52,15 +53,17 @@ class _Launched:
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Turns what people watch into runs of the refresh job."""
+    """Turns what people watch and hold, and what a schedule has missed, into runs of the refresh job."""
     known = frozenset(snapshot.names())
+    schedules = MissedSlots(snapshot)
 
     @dg.sensor(
         name="refresh_watched",
         job_name="refresh",
         minimum_interval_seconds=_EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Finds watched prices that are due, queues them most-watched first, and keeps one drain at work.",
+        description="Finds watched and held prices that are due, queues them most-watched first, serves slots that a "
+        "schedule has missed, and keeps one drain at work.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -69,6 +72,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             demand.run_duties(connection)
         with database.engine.begin() as connection:
             demand.enqueue_due(connection)
+        schedules.serve(database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
         launched = _Launched.load(context.cursor)
@@ -93,7 +97,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 def _why_idle(outlook: demand.Outlook, launched: _Launched) -> str | None:
     """Why no run is needed now; None when one is."""
     if not outlook.watched and not outlook.queued:
-        return "nobody watches anything and nothing is queued"
+        held = "; what is held is fresh enough" if outlook.held else ""
+        return f"nobody watches anything and nothing is queued{held}"
     if outlook.drain_id is not None:
         left = outlook.drain_seconds_left or 0.0
         if left > _HAND_OVER_SECONDS:
@@ -191,6 +196,8 @@ def _told_what(calm: list[str], late: dict[str, int]) -> str:
 def _reason(row: demand.Freshness) -> str:
     if row.watched == 0:
         return "nobody watches this type, so nothing is owed"
+    if row.paused:
+        return f"{row.paused} of {row.watched} watched pairs are paused, none of the others is late"
     if row.held:
         return f"{row.held} of {row.watched} watched pairs are held off after failures; see the failed tasks"
     if row.fresh == row.watched:

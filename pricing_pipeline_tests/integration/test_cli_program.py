@@ -54,6 +54,7 @@ COMMANDS = all_commands()
 def test_every_promised_command_is_there() -> None:
     promised = {
         *(("up",), ("subscribe",), ("unsubscribe",), ("price",), ("history",), ("backfill",), ("status",)),
+        *(("hold",), ("release",), ("instrument", "pause"), ("instrument", "resume")),
         *(
             ("queue", "list"),
             ("queue", "show"),

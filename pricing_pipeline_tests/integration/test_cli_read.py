@@ -59,6 +59,7 @@ def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
         "currency": "USD",
         "provider": "twelvedata",
         "fresh": True,
+        "paused": False,
     }
 
 

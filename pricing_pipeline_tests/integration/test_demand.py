@@ -256,7 +256,7 @@ def test_b14_the_schedule_queues_active_instruments_behind_all_else(core: Core) 
     with core.engine.begin() as connection:
         assert demand.enqueue_scheduled(connection, NAV) == 2
         assert demand.enqueue_scheduled(connection, NAV) == 0
-        assert demand.enqueue_scheduled(connection, "no_such_type") == 0
+        assert demand.enqueue_scheduled(connection, "no_such_type") is None
     assert {task.symbol: task.priority for task in core.tasks()} == {"120841": -1, "125497": -1}
 
 

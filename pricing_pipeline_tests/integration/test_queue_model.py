@@ -69,7 +69,8 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.connection.execute(
-            "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions"
+            "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand,"
+            " pricing.active_subscriptions, pricing.holdings"
         )
         self.connection.execute("UPDATE pricing.provider_state SET claims = 0")
         self.now = START

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
@@ -15,10 +15,15 @@ FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 11, 18, 18, 0, tzinfo=UTC)
 
 
-def evaluated(stage: Stage, schedule: str) -> ScheduleExecutionData:
+@pytest.fixture(autouse=True)
+def nothing_is_served_yet(core: Core) -> None:
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = :slot", slot=SLOT - timedelta(days=1))
+
+
+def evaluated(stage: Stage, schedule: str, slot: datetime = SLOT) -> ScheduleExecutionData:
     context = dg.build_schedule_context(
         instance=stage.instance,
-        scheduled_execution_time=SLOT,
+        scheduled_execution_time=slot,
         repository_def=stage.repository,
         resources={"database": stage.repository.get_top_level_resources()["database"]},
     )
@@ -96,7 +101,10 @@ def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
     assert {task.symbol for task in queued} == FUNDS
     again = evaluated(stage, "mf_nav_schedule")
     assert not again.run_requests
-    assert again.skip_message == "every instrument of the type is queued already, or there is none"
+    assert again.skip_message == "the slot 2026-11-18 18:00 UTC was served before, or the type is retired"
+    later = evaluated(stage, "mf_nav_schedule", SLOT + timedelta(hours=1))
+    assert not later.run_requests
+    assert later.skip_message == "every instrument of the type is queued already, or there is none"
     assert core.tasks() == queued
 
 

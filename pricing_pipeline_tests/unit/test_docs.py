@@ -131,6 +131,7 @@ def test_the_pages_failure_kinds_are_those_the_code_has() -> None:
     in_sql = set(re.findall(r"g\.errors, now_, '(\w+)'", FUNCTION_FILES))
     in_sql |= set(re.findall(r"'kind', '(\w+)'", FUNCTION_FILES))
     in_sql |= set(re.findall(r"pricing\.withdraw\([^;]*?, '(\w+)', ", FUNCTION_FILES))
+    in_sql |= set(re.findall(r"stop_tasks\([^;]*?,\s+'(\w+)', '[^'\n]+'\)", FUNCTION_FILES))
     assert {row[0].strip("`") for row in rows} == {kind.value for kind in FailureKind} | in_sql
     at_once = {row[0].strip("`") for row in rows if row[2] == "dead at once"}
     assert at_once == {kind.value for kind in FailureKind if kind.is_permanent}
@@ -322,7 +323,9 @@ def test_every_command_a_page_shows_can_be_typed(page: Path) -> None:
 def test_the_readme_lists_every_command_and_no_other() -> None:
     rows = table((ROOT / "README.md").read_text(), "command")
     named = {
-        " ".join(re.match(r"`([a-z]+(?: (?:list|show|retry|cancel|add|upgrade))?)", row[0])[1].split())  # type: ignore[index]
+        " ".join(
+            re.match(r"`([a-z]+(?: (?:list|pause|resume|show|retry|cancel|add|upgrade))?)", row[0])[1].split()
+        )  # type: ignore[index]
         for row in rows
     }
     assert named == leaves()

@@ -1,63 +1,130 @@
--- Who wants what, and what of it is due.
+-- Who wants what: heartbeats, holdings, leaving. What of it is due is judged in staleness.sql.
+-- Locks in this order: demand, subscriptions or holdings, the user's allowance, live tasks.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    new_pairs integer := 0;
-    wanted record;
-    unknown text;
+    new_types text[];
+    new_symbols text[];
 BEGIN
-    -- A type that was retired must not end what its viewers see of the others; a name nobody knows is an error.
-    SELECT string_agg(DISTINCT u.data_type, ', ') INTO unknown
-    FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
-    WHERE r.data_type IS NULL
-       OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
-    IF unknown IS NOT NULL THEN
-        RAISE EXCEPTION 'unknown data type(s): %', unknown
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM pricing.check_pairs(data_types, symbols);
+    -- A type that was retired must not end what its viewers see of the others.
     SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     WHERE r.is_active;
 
-    -- What is new is written in key order, and demand before the subscriptions that refer to it.
+    LOOP
+        BEGIN
+            PERFORM pricing.add_demand(data_types, symbols, now_);
+            WITH seen AS (
+                INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
+                SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
+                FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+                ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
+                RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
+            SELECT array_agg(s.data_type ORDER BY s.data_type, s.symbol), array_agg(s.symbol ORDER BY s.data_type, s.symbol)
+            INTO new_types, new_symbols FROM seen s WHERE s.is_new;
+            EXIT;
+        EXCEPTION WHEN foreign_key_violation THEN
+            NULL; -- the clean-up took the pair away in this moment; it is put back
+        END;
+    END LOOP;
+    IF new_types IS NULL THEN
+        RETURN 0;
+    END IF;
+    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
+    PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
+        (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
+    PERFORM pricing.enqueue_due_of_type(n.data_type, n.symbols, cardinality(n.symbols)),
+            pricing.raise_tasks(n.data_type, n.symbols)
+    FROM (SELECT u.data_type, array_agg(u.symbol ORDER BY u.symbol) AS symbols
+          FROM unnest(new_types, new_symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1) n;
+    RETURN cardinality(new_types);
+END $$;
+COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
+    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    unknown text;
+BEGIN
+    IF cardinality(data_types) IS DISTINCT FROM cardinality(symbols) OR array_ndims(data_types) > 1 THEN
+        RAISE EXCEPTION 'two lists of one length are needed, not % data types and % symbols',
+            coalesce(cardinality(data_types), 0), coalesce(cardinality(symbols), 0)
+            USING HINT = 'Each pair is a data type and, at the same place, a symbol.', ERRCODE = 'invalid_parameter_value';
+    ELSIF cardinality(symbols) > 10000 THEN
+        RAISE EXCEPTION 'a call may name 10000 pairs, not %', cardinality(symbols)
+            USING HINT = 'Say the rest in further calls.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
+    FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
+    WHERE r.data_type IS NULL
+       OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
+    IF unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'unknown data type(s): %', left(unknown, 400)
+            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
+    'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.';
+
+
+CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- What is new is written in key order, and demand before what refers to it.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol))
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-
-    LOOP
-        BEGIN
-            INSERT INTO pricing.demand (data_type, symbol, due_at)
-            SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
-            WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
-            ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-
-            -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
-            FOR wanted IN
-                WITH seen AS (
-                    INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
-                    SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
-                    FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-                    ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
-                    RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
-                SELECT seen.data_type, array_agg(seen.symbol ORDER BY seen.symbol) AS symbols
-                FROM seen WHERE seen.is_new GROUP BY 1 ORDER BY 1
-            LOOP
-                PERFORM pricing.enqueue_due_of_type(wanted.data_type, wanted.symbols, cardinality(wanted.symbols));
-                PERFORM pricing.raise_tasks(wanted.data_type, wanted.symbols);
-                new_pairs := new_pairs + cardinality(wanted.symbols);
-            END LOOP;
-            RETURN new_pairs;
-        EXCEPTION WHEN foreign_key_violation THEN
-            new_pairs := 0; -- the clean-up took the pair away in this moment; it is put back
-        END;
-    END LOOP;
+    INSERT INTO pricing.demand (data_type, symbol, due_at)
+    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 END $$;
-COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
-    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
+COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS 'Makes the instruments (unverified) and the demand of pairs that have none, due at once.';
+
+
+CREATE OR REPLACE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz;
+    caps pricing.user_caps;
+    spent interval;
+BEGIN
+    SELECT * INTO STRICT caps FROM pricing.user_caps;
+    IF total > caps.pairs_per_user THEN
+        RAISE EXCEPTION 'user % may watch or hold % pairs at once, and would have %', left(user_id, 60), caps.pairs_per_user, total
+            USING HINT = 'Leave some first, or raise pairs_per_user in pricing.user_caps.',
+                  DETAIL = json_build_object('room', greatest(0, caps.pairs_per_user - (total - new_pairs))),
+                  CONSTRAINT = 'pairs_per_user', ERRCODE = 'configuration_limit_exceeded';
+    END IF;
+    now_ := pricing.clock();
+    INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
+    VALUES (admit_pairs.user_id, now_ + interval '1 minute' / caps.new_pairs_per_minute * new_pairs)
+    ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
+        -- A clock that went back leaves nobody shut out for longer than a minute.
+        SET spent_until = greatest(now_, least(a.spent_until, now_ + interval '1 minute'))
+                          + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
+    RETURNING a.spent_until - now_ INTO spent;
+    IF spent > interval '1 minute' THEN
+        -- What would have fitted, and when the rest will.
+        spent := spent - interval '1 minute' / caps.new_pairs_per_minute * new_pairs;
+        RAISE EXCEPTION 'user % may begin % new pairs a minute, and asks for % more', left(user_id, 60), caps.new_pairs_per_minute, new_pairs
+            USING HINT = 'Say the rest a little later, or raise new_pairs_per_minute in pricing.user_caps.',
+                  DETAIL = json_build_object(
+                      'room', floor(caps.new_pairs_per_minute * (1 - extract(epoch FROM spent) / 60))::integer,
+                      'retry_after', ceil(least(60, extract(epoch FROM spent)
+                                                    + 60.0 * new_pairs / caps.new_pairs_per_minute - 60))::integer),
+                  CONSTRAINT = 'new_pairs_per_minute', ERRCODE = 'configuration_limit_exceeded';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
+    'Refuses (53400) what goes past a user''s caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_tasks(wanted_type text, wanted_symbols text[]) RETURNS void
@@ -80,15 +147,52 @@ COMMENT ON FUNCTION pricing.raise_tasks(text, text[]) IS 'Gives waiting tasks th
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    removed integer;
+    gone_types text[];
+    gone_symbols text[];
 BEGIN
-    DELETE FROM pricing.active_subscriptions a
-    USING unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (u.data_type, u.symbol);
-    GET DIAGNOSTICS removed = ROW_COUNT;
-    RETURN removed;
+    WITH gone AS (
+        DELETE FROM pricing.active_subscriptions a
+        USING unnest(data_types, symbols) AS u (data_type, symbol)
+        WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (u.data_type, u.symbol)
+        RETURNING a.data_type, a.symbol)
+    SELECT array_agg(g.data_type), array_agg(g.symbol) INTO gone_types, gone_symbols FROM gone g;
+    IF gone_types IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.note_views(gone_types, gone_symbols);
+    RETURN cardinality(gone_types);
 END $$;
 COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[]) IS 'Removes subscriptions on leave; returns how many there were.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- Looking first: of a hundred viewers in ten minutes one writes, and the others lock nothing.
+    INSERT INTO pricing.pair_views AS p (data_type, symbol, viewed_at)
+    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
+    WHERE NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (u.data_type, u.symbol)
+                                                         AND v.viewed_at > now_ - interval '10 minutes')
+    ORDER BY 1, 2
+    ON CONFLICT (data_type, symbol) DO UPDATE SET viewed_at = excluded.viewed_at WHERE p.viewed_at < excluded.viewed_at;
+END $$;
+COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS 'Remembers that pairs were looked at, at most once in ten minutes for each.';
+
+
+CREATE OR REPLACE FUNCTION pricing.forget_views() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    forgotten integer;
+BEGIN
+    DELETE FROM pricing.pair_views v WHERE v.viewed_at < now_ - interval '48 hours';
+    GET DIAGNOSTICS forgotten = ROW_COUNT;
+    DELETE FROM pricing.user_allowances a WHERE a.spent_until < now_;
+    RETURN forgotten;
+END $$;
+COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.';
 
 
 CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer
@@ -96,169 +200,110 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     removed integer;
+    gone_types text[];
+    gone_symbols text[];
+    waiting bigint[];
 BEGIN
-    DELETE FROM pricing.active_subscriptions a USING (
-        SELECT s.user_id, s.data_type, s.symbol FROM pricing.active_subscriptions s
-        WHERE s.last_seen_at < now_ - interval '5 minutes'
-        ORDER BY s.data_type, s.symbol, s.user_id FOR UPDATE SKIP LOCKED) gone
-    WHERE (a.user_id, a.data_type, a.symbol) = (gone.user_id, gone.data_type, gone.symbol);
-    GET DIAGNOSTICS removed = ROW_COUNT;
-    -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign key guards the rest.
+    WITH gone AS (
+        DELETE FROM pricing.active_subscriptions a USING (
+            SELECT s.user_id, s.data_type, s.symbol FROM pricing.active_subscriptions s
+            WHERE s.last_seen_at < now_ - interval '5 minutes'
+            ORDER BY s.data_type, s.symbol, s.user_id FOR UPDATE SKIP LOCKED) silent
+        WHERE (a.user_id, a.data_type, a.symbol) = (silent.user_id, silent.data_type, silent.symbol)
+        RETURNING a.data_type, a.symbol)
+    SELECT count(*), array_agg(g.data_type), array_agg(g.symbol) INTO removed, gone_types, gone_symbols FROM gone g;
+    IF removed > 0 THEN
+        PERFORM pricing.note_views(gone_types, gone_symbols);
+    END IF;
+    -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign keys guard the rest.
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
-    -- What still waits for such a pair is cancelled: nobody watches it, so nobody shall fetch it. Of scheduled
+    -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
     -- types it stays: a viewer may only have raised what the schedule had queued.
     BEGIN
         WITH idle AS (
             DELETE FROM pricing.demand d USING (
                 SELECT x.data_type, x.symbol FROM pricing.demand x
                 WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
+                  AND (x.read_at IS NULL OR x.read_at < now_ - interval '5 minutes')
                   AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
                                   WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
-                ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwatched
-            WHERE (d.data_type, d.symbol) = (unwatched.data_type, unwatched.symbol)
-            RETURNING d.data_type, d.symbol),
-        dropped AS (
-            DELETE FROM pricing.api_call_queue_live q USING idle JOIN pricing.data_type_registry r USING (data_type)
-            WHERE r.refresh_strategy = 'on-demand'
-              AND (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
-              AND q.status IN ('pending', 'scheduled') AND q.priority > 0
-            RETURNING q.*)
-        INSERT INTO pricing.api_call_queue_dead
-            (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
-             enqueued_at, attempt, max_attempts, call_id, errors, finished_at, failure_kind)
-        SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'cancelled', g.priority,
-               g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.call_id, g.errors, now_, 'unwatched'
-        FROM dropped g;
+                  AND NOT EXISTS (SELECT FROM pricing.holdings h
+                                  WHERE (h.data_type, h.active_symbol) = (x.data_type, x.symbol))
+                ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwanted
+            WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
+            RETURNING d.data_type, d.symbol)
+        SELECT array_agg(q.id) INTO waiting
+        FROM idle JOIN pricing.data_type_registry r USING (data_type)
+        JOIN pricing.api_call_queue_live q
+            ON (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
+        WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0;
+        PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     EXCEPTION WHEN foreign_key_violation THEN
-        NULL; -- someone subscribed meanwhile; the next round cleans the others
+        NULL; -- someone came meanwhile; the next round cleans the others
     END;
     RETURN removed;
 END $$;
 COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kind record;
-    queued integer := 0;
+    new_types text[];
+    new_symbols text[];
+    retired text;
 BEGIN
-    PERFORM pricing.require_primary();
-    -- Two checks at once would only do the same work twice.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due', 0)) THEN
-        RETURN 0;
+    PERFORM pricing.check_pairs(data_types, symbols);
+    SELECT string_agg(DISTINCT r.data_type, ', ') INTO retired FROM pricing.data_type_registry r
+    WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
+    IF retired IS NOT NULL THEN
+        RAISE EXCEPTION 'unknown data type(s): %', retired
+            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    FOR kind IN
-        SELECT r.data_type FROM pricing.data_type_registry r
-        WHERE r.is_active
-          AND EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = r.data_type AND d.due_at <= now_)
-        ORDER BY 1
     LOOP
         BEGIN
-            queued := queued + pricing.enqueue_due_of_type(kind.data_type, NULL, at_most);
-        EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
-            PERFORM pricing.warn('enqueue_due', kind.data_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
+            PERFORM pricing.add_demand(data_types, symbols, now_);
+            WITH opened AS (
+                INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
+                SELECT DISTINCT hold.user_id, u.data_type, u.symbol, now_
+                FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+                ON CONFLICT ON CONSTRAINT holdings_pkey DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL
+                    WHERE h.status = 'closed'
+                RETURNING h.data_type, h.symbol)
+            SELECT array_agg(o.data_type), array_agg(o.symbol) INTO new_types, new_symbols FROM opened o;
+            EXIT;
+        EXCEPTION WHEN foreign_key_violation THEN
+            NULL; -- the clean-up took the pair away in this moment; it is put back
         END;
     END LOOP;
-    RETURN queued;
+    IF new_types IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
+        (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
+    PERFORM pricing.enqueue_due_of_type(n.data_type, n.symbols, cardinality(n.symbols))
+    FROM (SELECT u.data_type, array_agg(u.symbol ORDER BY u.symbol) AS symbols
+          FROM unnest(new_types, new_symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1) n;
+    RETURN cardinality(new_types);
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_due(integer) IS 'The staleness check: queues what is due and stale, moves on what is still fresh. Returns the number queued.';
+COMMENT ON FUNCTION pricing.hold(text, text[], text[]) IS
+    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_due_of_type(wanted_type text, only_symbols text[], at_most integer) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kind pricing.data_type_registry;
-    stale_symbols text[];
-    viewers integer[];
+    closed integer;
 BEGIN
-    SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
-    -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
-    -- Of the symbols a first look names, what nobody else watches is judged at once: its due_at may date from
-    -- when it had no viewer.
-    BEGIN
-        EXECUTE pg_catalog.format($query$
-            WITH due AS MATERIALIZED (
-                SELECT d.symbol, d.due_at FROM pricing.demand d
-                WHERE d.data_type = $1 AND CASE WHEN $3 IS NULL THEN d.due_at <= $2
-                    ELSE d.symbol = ANY ($3) AND (d.due_at <= $2 OR (
-                        d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2
-                        AND 1 = (SELECT count(*) FROM pricing.active_subscriptions a
-                                 WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))) END
-                ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
-            judged AS MATERIALIZED (
-                SELECT due.symbol, due.due_at, make_interval(mins => ttl.minutes) AS ttl,
-                       v.%1$I + make_interval(mins => ttl.minutes) AS stale_at, pricing.%2$I(v.%1$I, ttl.minutes) AS is_stale,
-                       (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
-                        WHERE a.data_type = $1 AND a.symbol = due.symbol) AS viewers
-                FROM due LEFT JOIN pricing.%3$I v ON v.%4$I = due.symbol
-                CROSS JOIN LATERAL (SELECT coalesce(v.cache_ttl_minutes, $5) AS minutes) ttl),
-            looked AS (
-                -- Old, and yet judged fresh (a market is closed, say): nobody knows until when, so look again soon.
-                UPDATE pricing.demand d
-                SET due_at = CASE WHEN j.viewers = 0 THEN $2 + interval '1 minute'
-                                  WHEN j.is_stale THEN 'infinity'
-                                  WHEN j.stale_at > $2 THEN j.stale_at
-                                  ELSE $2 + least(j.ttl / 4, interval '1 minute') END,
-                    became_due_at = CASE WHEN j.is_stale AND j.viewers > 0 THEN j.due_at END
-                FROM judged j WHERE d.data_type = $1 AND d.symbol = j.symbol
-                RETURNING j.symbol, j.viewers, j.is_stale)
-            SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_stale AND viewers > 0
-            $query$, kind.timestamp_column, kind.staleness_function, kind.table_name, kind.symbol_column)
-        INTO stale_symbols, viewers
-        USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes;
-    EXCEPTION WHEN OTHERS THEN
-        -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
-        PERFORM pricing.warn('enqueue_due', wanted_type,
-                             'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
-        WITH due AS MATERIALIZED (
-            SELECT d.symbol, d.due_at, (SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
-                                        WHERE a.data_type = wanted_type AND a.symbol = d.symbol) AS viewers
-            FROM pricing.demand d
-            WHERE d.data_type = wanted_type AND d.due_at <= now_ AND (only_symbols IS NULL OR d.symbol = ANY (only_symbols))
-            ORDER BY d.data_type, d.due_at LIMIT at_most FOR NO KEY UPDATE OF d SKIP LOCKED),
-        looked AS (
-            UPDATE pricing.demand d
-            SET due_at = CASE WHEN due.viewers = 0 THEN now_ + interval '1 minute' ELSE 'infinity' END,
-                became_due_at = CASE WHEN due.viewers > 0 THEN due.due_at END
-            FROM due WHERE d.data_type = wanted_type AND d.symbol = due.symbol
-            RETURNING due.symbol, due.viewers)
-        SELECT array_agg(l.symbol), array_agg(l.viewers) INTO stale_symbols, viewers FROM looked l WHERE l.viewers > 0;
-    END;
-    IF stale_symbols IS NULL THEN
-        RETURN 0;
-    END IF;
-    PERFORM pricing.enqueue(wanted_type, stale_symbols, viewers);
-    RETURN cardinality(stale_symbols);
+    UPDATE pricing.holdings h SET closed_at = now_, status = 'closed'
+    FROM (SELECT x.user_id, x.data_type, x.symbol
+          FROM pricing.holdings x JOIN unnest(data_types, symbols) AS u (data_type, symbol) USING (data_type, symbol)
+          WHERE x.user_id = release.user_id AND x.status = 'active'
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x) mine
+    WHERE (h.user_id, h.data_type, h.symbol) = (mine.user_id, mine.data_type, mine.symbol);
+    GET DIAGNOSTICS closed = ROW_COUNT;
+    RETURN closed;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_due_of_type(text, text[], integer) IS 'The staleness check of one data type, or of some symbols of it.';
-
-
-CREATE OR REPLACE FUNCTION pricing.enqueue_scheduled(wanted_type text) RETURNS integer
-LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.enqueue(wanted_type, array_agg(i.symbol ORDER BY i.symbol), array_agg(-1))
-    FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
-    WHERE r.data_type = wanted_type AND r.is_active AND r.refresh_strategy = 'scheduled'
-      AND i.is_active AND i.update_mode = 'api'
-$$;
-COMMENT ON FUNCTION pricing.enqueue_scheduled(text) IS 'Queues every active instrument of a scheduled type, behind all on-demand work.';
-
-
-CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    repaired integer;
-BEGIN
-    UPDATE pricing.demand d SET due_at = pricing.clock(), became_due_at = NULL FROM (
-        SELECT x.data_type, x.symbol FROM pricing.demand x
-        WHERE x.due_at = 'infinity' AND NOT EXISTS (
-            SELECT FROM pricing.api_call_queue_live q
-            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
-        ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
-    WHERE (d.data_type, d.symbol) = (lost.data_type, lost.symbol);
-    GET DIAGNOSTICS repaired = ROW_COUNT;
-    RETURN repaired;
-END $$;
-COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).';
+COMMENT ON FUNCTION pricing.release(text, text[], text[]) IS 'Closes holdings; returns how many were open. What nobody else wants is no longer fetched.';

@@ -23,6 +23,8 @@ BEGIN
         RETURN pricing.is_data_stale(stamp, ttl_minutes);
     END IF;
     EXECUTE pg_catalog.format('SELECT pricing.%I($1, $2)', judge) INTO STRICT verdict USING stamp, ttl_minutes;
-    RETURN verdict;
+    RETURN coalesce(verdict, true);
+EXCEPTION WHEN OTHERS THEN
+    RETURN true; -- a price must be readable whatever its judge does
 END $$;
-COMMENT ON FUNCTION pricing.is_stale(text, timestamptz, integer) IS 'Asks the staleness function that the registry names for the type.';
+COMMENT ON FUNCTION pricing.is_stale(text, timestamptz, integer) IS 'Asks the staleness function that the registry names for the type. Without a verdict it is stale.';

@@ -11,17 +11,36 @@ SELECT pricing.unsubscribe(:user_id, CAST(:data_types AS text[]), CAST(:symbols 
 SELECT pricing.enqueue_due();
 
 -- name: enqueue_scheduled
--- Queue every active instrument of a scheduled type.
-SELECT pricing.enqueue_scheduled(:data_type);
+-- Serve a slot of a scheduled type, or queue its instruments now; NULL when the slot was served before.
+SELECT pricing.enqueue_scheduled(:data_type, CAST(:slot AS timestamptz));
+
+-- name: served_slots
+-- Up to which slot each active scheduled type is served.
+SELECT w.data_type, w.served_slot FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
+WHERE r.is_active AND r.refresh_strategy = 'scheduled';
+
+-- name: hold
+-- A user holds these pairs from now on.
+SELECT pricing.hold(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+
+-- name: release
+-- A user no longer holds these pairs.
+SELECT pricing.release(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+
+-- name: pause_instruments
+-- Pause or resume instruments; returns those that exist.
+SELECT asset_class, symbol, changed
+FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_class AS text));
 
 -- name: run_duties
 -- Recover, expire, clean, repair, prune: whatever is overdue.
 SELECT pricing.run_duties();
 
 -- name: freshness
--- For each active type: pairs watched, fresh, late, held off, and the age of the oldest price.
+-- For each active type: pairs watched, fresh, late, held off, paused, and the age of the oldest price.
 SELECT r.data_type, r.default_ttl_minutes, coalesce(w.watched, 0) AS watched, coalesce(w.fresh, 0) AS fresh,
-       coalesce(w.due, 0) AS due, coalesce(w.late, 0) AS late, coalesce(w.held, 0) AS held, w.oldest_fetched_at
+       coalesce(w.due, 0) AS due, coalesce(w.late, 0) AS late, coalesce(w.held, 0) AS held, coalesce(w.paused, 0) AS paused,
+       w.oldest_fetched_at
 FROM pricing.data_type_registry r
 LEFT JOIN LATERAL (
     SELECT count(*) AS watched,
@@ -30,6 +49,8 @@ LEFT JOIN LATERAL (
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
                             <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)) AS late,
            count(*) FILTER (WHERE d.held_until > now_.at) AS held,
+           count(*) FILTER (WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
+                                          AND (i.update_mode <> 'api' OR NOT i.is_active))) AS paused,
            min(l.fetched_at) AS oldest_fetched_at
     FROM pricing.demand d
     CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
@@ -42,11 +63,16 @@ WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY 
 ORDER BY r.data_type;
 
 -- name: outlook
--- What the sensor decides on: is anything watched or queued, and is a drain at work?
+-- What the sensor decides on: is anything watched, held or queued, and is a drain at work?
 SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
-       EXISTS (SELECT FROM pricing.api_call_queue_live) AS queued,
-       (SELECT array_agg(DISTINCT data_type) FROM pricing.demand) AS watched_types,
-       (SELECT array_agg(DISTINCT data_type) FROM pricing.api_call_queue_live) AS queued_types,
+       EXISTS (SELECT FROM pricing.holdings WHERE active_symbol IS NOT NULL) AS held,
+       EXISTS (SELECT FROM pricing.api_call_queue_live)
+           OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL) AS queued,
+       (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
+        WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = r.data_type)) AS watched_types,
+       (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
+        WHERE EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.data_type = r.data_type)
+           OR EXISTS (SELECT FROM pricing.schedule_walks w WHERE w.data_type = r.data_type AND w.walk_slot IS NOT NULL)) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
        (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains) AS drain_began_epoch,
        extract(epoch FROM n.at)::float8 AS now_epoch,

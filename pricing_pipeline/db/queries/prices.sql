@@ -25,12 +25,24 @@ SELECT i.symbol, i.scale FROM pricing.instruments i JOIN pricing.data_type_regis
 WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[]));
 
 -- name: latest
--- Latest prices of one symbol over all data types, with age in seconds and freshness.
+-- Latest prices of one symbol over all data types, with age in seconds, freshness, and whether it is paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
-       NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh
+       NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
+       EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
+               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.symbol = :symbol ORDER BY l.data_type;
+
+-- name: request
+-- A read asks for what is missing or stale of a symbol, in every data type that applies to it; returns how many are queued.
+SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
+FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+WHERE i.symbol = :symbol AND r.is_active;
+
+-- name: is_paused
+-- True when instruments of this symbol are there and all of them are paused.
+SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pricing.instruments WHERE symbol = :symbol;
 
 -- name: history
 -- Stored values of one symbol between two days, both included, oldest first.

@@ -37,8 +37,9 @@ WHERE p.is_active AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.
 ORDER BY p.provider;
 
 -- name: is_busy
--- True while anything is live or anyone watches.
-SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.active_subscriptions);
+-- True while anything is live or about to be queued by a walk, or anyone watches.
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.active_subscriptions)
+    OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL);
 
 -- name: depth
 -- Live tasks by data type, provider and status, with the oldest's age in seconds.

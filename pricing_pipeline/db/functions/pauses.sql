@@ -1,0 +1,57 @@
+-- Pausing instruments, and stopping what waits for what is no longer wanted. Retired types: by_hand.sql.
+
+CREATE OR REPLACE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    waiting bigint[];
+BEGIN
+    IF ids IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (ids) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    -- What another session holds is being claimed in this moment; a claimed task goes on to its end.
+    SELECT array_agg(x.id) INTO waiting FROM (
+        SELECT q.id FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (ids) AND q.status IN ('pending', 'scheduled') ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
+    RETURN cardinality(pricing.withdraw(waiting, kind, message)); -- as 'cancelled'
+END $$;
+COMMENT ON FUNCTION pricing.stop_tasks(bigint[], text, text) IS 'Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL, only_symbol text DEFAULT NULL) RETURNS integer
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.stop_tasks(
+        (SELECT array_agg(q.id)
+         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+         JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, i.symbol)
+         WHERE (i.update_mode <> 'api' OR NOT i.is_active) AND q.status IN ('pending', 'scheduled')
+           AND (only_class IS NULL OR (i.asset_class, i.symbol) = (only_class, only_symbol))),
+        'paused', 'the instrument is paused')
+$$;
+COMMENT ON FUNCTION pricing.stop_paused(text, text) IS 'Cancels what waits for paused instruments, or for one. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL)
+RETURNS TABLE (asset_class text, symbol text, changed boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    -- All pairs first and in key order; the trigger then finds them locked.
+    PERFORM FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
+    WHERE d.symbol = ANY (symbols) AND (only_class IS NULL OR r.asset_class = only_class)
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    RETURN QUERY
+    WITH named AS MATERIALIZED (
+        SELECT i.asset_class, i.symbol, (i.update_mode <> 'api' OR NOT i.is_active) <> paused AS changes
+        FROM pricing.instruments i
+        WHERE i.symbol = ANY (symbols) AND (only_class IS NULL OR i.asset_class = only_class)
+        ORDER BY 1, 2 FOR NO KEY UPDATE),
+    done AS (
+        UPDATE pricing.instruments i
+        SET update_mode = CASE WHEN paused THEN 'manual' ELSE 'api' END, is_active = i.is_active OR NOT paused
+        FROM named n WHERE (i.asset_class, i.symbol) = (n.asset_class, n.symbol) AND n.changes)
+    SELECT n.asset_class, n.symbol, n.changes FROM named n ORDER BY 1, 2;
+END $$;
+COMMENT ON FUNCTION pricing.pause_instruments(text[], boolean, text) IS
+    'Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.';

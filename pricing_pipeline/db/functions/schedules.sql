@@ -1,0 +1,103 @@
+-- Scheduled data types: which slot of their schedule was served, and the walk over their instruments.
+-- When a slot is due is said by a cron expression, which Python reads (defs/schedules.py).
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamptz DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    PERFORM pricing.require_primary();
+    IF slot > now_ + interval '1 hour' THEN
+        RAISE EXCEPTION 'the slot % of % lies in the future', slot, wanted_type
+            USING HINT = 'Check the clock of the machine that runs Dagster.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- A walk that is not finished goes on where it is, for one lap more: else a slow queue would never see the
+    -- instruments at the end.
+    UPDATE pricing.schedule_walks w
+    SET served_slot = coalesce(slot, now_), walk_slot = coalesce(slot, now_), lap_start = w.walk_after, wrapped = false
+    FROM pricing.data_type_registry r
+    WHERE w.data_type = wanted_type AND r.data_type = w.data_type AND r.is_active AND r.refresh_strategy = 'scheduled'
+      AND w.served_slot < coalesce(slot, now_);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN pricing.walk_schedule(wanted_type);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_scheduled(text, timestamptz) IS
+    'Serves a slot of a scheduled type (without one: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.';
+
+
+CREATE OR REPLACE FUNCTION pricing.walk_schedules() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    kind record;
+    queued integer := 0;
+BEGIN
+    FOR kind IN SELECT w.data_type FROM pricing.schedule_walks w WHERE w.walk_slot IS NOT NULL ORDER BY w.walk_slot, 1 LOOP
+        BEGIN
+            queued := queued + pricing.walk_schedule(kind.data_type);
+        EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
+            PERFORM pricing.warn('walk_schedules', kind.data_type, SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.walk_schedules() IS 'Goes on with every walk that is under way, by one chunk. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    walk pricing.schedule_walks;
+    room integer;
+    found_symbols text[];
+    queued integer;
+BEGIN
+    SELECT * INTO walk FROM pricing.schedule_walks w
+    WHERE w.data_type = wanted_type AND w.walk_slot IS NOT NULL FOR UPDATE SKIP LOCKED;
+    room := least(500, 1000 - pricing.queue_depth(1000));
+    IF walk IS NULL OR room <= 0 THEN
+        RETURN 0;
+    END IF;
+    SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
+        SELECT i.symbol FROM pricing.instruments i
+        WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
+          AND i.symbol > walk.walk_after AND (NOT walk.wrapped OR i.symbol <= walk.lap_start)
+          AND i.is_active AND i.update_mode = 'api' AND i.verified_at IS NOT NULL
+        ORDER BY i.symbol LIMIT room) x;
+    IF cardinality(found_symbols) = room THEN
+        walk.walk_after := found_symbols[room];
+    ELSIF walk.lap_start > '' AND NOT walk.wrapped THEN
+        walk.walk_after := '';
+        walk.wrapped := true;
+    ELSE
+        walk.walk_slot := NULL;
+        walk.walk_after := '';
+        walk.lap_start := '';
+        walk.wrapped := false;
+    END IF;
+    UPDATE pricing.schedule_walks w
+    SET walk_slot = walk.walk_slot, walk_after = walk.walk_after, lap_start = walk.lap_start, wrapped = walk.wrapped
+    WHERE w.data_type = wanted_type;
+    SELECT pricing.enqueue(wanted_type, array_agg(s), array_agg(-1)) INTO queued FROM unnest(found_symbols) AS s
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_);
+    RETURN coalesce(queued, 0);
+END $$;
+COMMENT ON FUNCTION pricing.walk_schedule(text) IS
+    'Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT least(at_most, (
+        SELECT coalesce(sum(w.tasks), 0) FROM pricing.data_collectors c CROSS JOIN LATERAL (
+            SELECT count(*) AS tasks FROM (
+                SELECT FROM pricing.api_call_queue_live q
+                WHERE q.provider = c.provider AND q.status = 'pending' AND q.priority > -2 LIMIT at_most) counted) w)
+      + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
+                               WHERE q.status = 'scheduled' AND q.priority > -2 LIMIT at_most) counted)
+      + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
+                               WHERE q.status = 'processing' AND q.priority > -2 LIMIT at_most) counted))::integer
+$$;
+COMMENT ON FUNCTION pricing.queue_depth(integer) IS 'Live tasks without those of backfills, counted up to a limit, by the index that claims use.';

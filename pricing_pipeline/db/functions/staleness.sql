@@ -1,0 +1,264 @@
+-- What of the demand is due: the staleness check, what reads ask for, and the duties that keep demand true.
+-- Who wants what is in demand.sql, which function judges a time in registry.sql.
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+    queued integer := 0;
+BEGIN
+    PERFORM pricing.require_primary();
+    -- Two checks at once would only do the same work twice.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due', 0)) THEN
+        RETURN 0;
+    END IF;
+    FOR kind IN
+        SELECT r.data_type FROM pricing.data_type_registry r
+        WHERE r.is_active
+          AND EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = r.data_type AND d.due_at <= now_)
+        ORDER BY 1
+    LOOP
+        BEGIN
+            queued := queued + pricing.enqueue_due_of_type(kind.data_type, NULL, at_most);
+        EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
+            PERFORM pricing.warn('enqueue_due', kind.data_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    -- Behind what people want: the walks of scheduled types.
+    RETURN queued + pricing.walk_schedules();
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
+    'The staleness check: queues what is due and stale, moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_due_of_type(
+    wanted_type text, only_symbols text[], at_most integer, for_reader boolean DEFAULT false) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+    stale_symbols text[];
+    viewers integer[];
+    -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
+    -- Of the symbols that a first look or a new holding names, what nobody else watches is judged at once: its
+    -- due_at may date from when nobody did. A reader counts as a viewer.
+    check_ constant text := $query$
+        WITH due AS MATERIALIZED (
+            SELECT d.symbol, d.due_at FROM pricing.demand d
+            WHERE d.data_type = $1 AND CASE WHEN $3 IS NULL THEN d.due_at <= $2
+                ELSE d.symbol = ANY ($3) AND (d.due_at <= $2 OR (
+                    d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $9
+                    AND ($8 OR 1 >= (SELECT count(*) FROM pricing.active_subscriptions a
+                                     WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))))) END
+            ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+        asked AS MATERIALIZED (
+            SELECT due.symbol, due.due_at,
+                   greatest((SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
+                             WHERE a.data_type = $1 AND a.symbol = due.symbol), $8::integer) AS viewers,
+                   EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = ($7, due.symbol)
+                                                               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS is_paused
+            FROM due),
+        -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
+        wanted AS MATERIALIZED (
+            SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND EXISTS (
+                SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = ($1, a.symbol)) AS is_held
+            FROM asked a),
+        judged AS MATERIALIZED (
+            SELECT w.*, v.%1$I AS stamp, make_interval(mins => ttl.minutes) AS ttl,
+                   NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %2$s AS is_stale
+            FROM wanted w LEFT JOIN %3$s v ON v.%4$I = w.symbol
+            CROSS JOIN LATERAL (
+                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.cache_ttl_minutes, $5) ELSE $6 END AS minutes) ttl),
+        decided AS MATERIALIZED (
+            SELECT j.*, j.is_stale AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
+                SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = ($1, j.symbol)
+                                                   AND p.viewed_at > $2 - interval '48 hours')) AS is_fetched
+            FROM judged j),
+        looked AS (
+            UPDATE pricing.demand d
+            SET due_at = CASE WHEN j.is_fetched THEN 'infinity'
+                              WHEN j.is_paused THEN $2 + interval '10 minutes'
+                              WHEN j.viewers = 0 AND NOT j.is_held THEN $2 + interval '1 minute'
+                              WHEN j.is_stale THEN $2 + interval '1 hour' -- held, and nobody looks: a read would queue it
+                              WHEN j.stamp + j.ttl > $2 THEN j.stamp + j.ttl
+                              -- Old, and yet judged fresh (a market is closed, say): nobody knows until when, so
+                              -- look again soon.
+                              ELSE $2 + least(j.ttl / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
+                                                              ELSE interval '15 minutes' END) END,
+                became_due_at = CASE WHEN j.is_fetched THEN j.due_at END,
+                read_at = CASE WHEN $8 THEN $2 ELSE d.read_at END
+            FROM decided j WHERE d.data_type = $1 AND d.symbol = j.symbol
+            RETURNING j.symbol, j.viewers, j.is_fetched)
+        SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_fetched
+        $query$;
+BEGIN
+    SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    BEGIN
+        EXECUTE pg_catalog.format(
+            check_, kind.timestamp_column,
+            pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column),
+            pg_catalog.format('pricing.%I', kind.table_name), kind.symbol_column)
+        INTO stale_symbols, viewers
+        USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
+              kind.asset_class, for_reader, false;
+    EXCEPTION WHEN OTHERS THEN
+        -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
+        PERFORM pricing.warn('enqueue_due', wanted_type,
+                             'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
+        EXECUTE pg_catalog.format(
+            check_, 'fetched_at', '(w.viewers > 0 OR pricing.is_data_stale(v.fetched_at, ttl.minutes))',
+            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_prices l WHERE l.data_type = $1)', 'symbol')
+        INTO stale_symbols, viewers
+        USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
+              kind.asset_class, for_reader, true;
+    END;
+    IF stale_symbols IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.enqueue(wanted_type, stale_symbols, viewers);
+    RETURN cardinality(stale_symbols);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_due_of_type(text, text[], integer, boolean) IS
+    'The staleness check of one data type, or of some symbols of it, for their viewers and holders or, in advance, for a reader.';
+
+
+CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+    queued integer := 0;
+BEGIN
+    PERFORM pricing.check_pairs(data_types, symbols);
+    PERFORM pricing.note_views(data_types, symbols);
+    -- Looking first: a hundred reads a second of a price that is on its way must neither write nor lock.
+    FOR kind IN
+        SELECT p.data_type, array_agg(p.symbol ORDER BY p.symbol) AS symbols
+        FROM (SELECT DISTINCT r.data_type, u.symbol
+              FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+              WHERE r.is_active AND i.is_active AND i.update_mode = 'api'
+                AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
+                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity'))
+                AND NOT EXISTS (SELECT FROM pricing.demand d
+                                WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) AND d.held_until > now_)
+              OFFSET 0) p
+        WHERE pricing.is_pair_stale(p.data_type, p.symbol)
+        GROUP BY 1 ORDER BY 1
+    LOOP
+        INSERT INTO pricing.demand (data_type, symbol, due_at)
+        SELECT kind.data_type, s, now_ FROM unnest(kind.symbols) AS s
+        WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (kind.data_type, s))
+        ORDER BY s ON CONFLICT DO NOTHING;
+        queued := queued + pricing.enqueue_due_of_type(kind.data_type, kind.symbols, cardinality(kind.symbols), true);
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
+    'What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+DECLARE
+    kind pricing.data_type_registry;
+    verdict boolean;
+BEGIN
+    SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
+    BEGIN
+        EXECUTE pg_catalog.format(
+            'SELECT pricing.%I(v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
+            kind.staleness_function, kind.timestamp_column, kind.table_name, kind.symbol_column)
+        INTO verdict USING symbol, kind.default_ttl_minutes;
+    EXCEPTION WHEN OTHERS THEN
+        -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
+        SELECT bool_and(pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes))) INTO verdict
+        FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
+    END;
+    RETURN coalesce(verdict, true);
+END $$;
+COMMENT ON FUNCTION pricing.is_pair_stale(text, text) IS 'Whether the pair''s price is missing or stale for a viewer, by the table and function that the registry names.';
+
+
+CREATE OR REPLACE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.demand d
+    SET due_at = least(d.due_at, pricing.clock()),
+        became_due_at = CASE WHEN d.due_at < 'infinity' THEN d.became_due_at END
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE x.data_type = wanted_type AND (only_symbol IS NULL OR x.symbol = only_symbol)
+            AND (x.held_until IS NULL OR x.held_until <= pricing.clock())
+            AND (x.due_at < 'infinity' OR NOT EXISTS (
+                SELECT FROM pricing.api_call_queue_live q
+                WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity')))
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
+    WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol)
+$$;
+COMMENT ON FUNCTION pricing.look_again(text, text) IS
+    'What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it is held off or a task of it is live.';
+
+
+CREATE OR REPLACE FUNCTION pricing.reconcile_demand() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+    moved integer;
+    total integer := 0;
+BEGIN
+    PERFORM pricing.stop_paused();
+    FOR kind IN
+        SELECT r.data_type, r.table_name, r.symbol_column, r.timestamp_column, r.default_ttl_minutes,
+               r.table_name <> 'latest_price_' || r.data_type AS is_own
+        FROM pricing.data_type_registry r WHERE r.is_active ORDER BY 1
+    LOOP
+        BEGIN
+            -- Others write to a table of one's own: what they made older, gave a shorter TTL or removed may be
+            -- due earlier than was known. Of our own table only TTLs of single pairs can have escaped.
+            EXECUTE pg_catalog.format($query$
+                UPDATE pricing.demand d SET due_at = greatest(early.stale_at, $2) FROM (
+                    SELECT x.data_type, x.symbol, stale.at AS stale_at
+                    FROM pricing.demand x LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+                    LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
+                    CROSS JOIN LATERAL (
+                        SELECT coalesce(greatest(v.%3$I, l.fetched_at)
+                                        + make_interval(mins => coalesce(v.cache_ttl_minutes, $3)), $2) AS at) stale
+                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.due_at < 'infinity' AND stale.at < x.due_at
+                      AND (x.held_until IS NULL OR x.held_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
+                      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+                    ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
+                WHERE (d.data_type, d.symbol) = (early.data_type, early.symbol)
+                $query$, kind.table_name, kind.symbol_column, kind.timestamp_column)
+            USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
+            GET DIAGNOSTICS moved = ROW_COUNT;
+            total := total + moved;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                RAISE; -- who waits for one lock would wait for each
+            WHEN OTHERS THEN -- one bad table must not stop the others
+                PERFORM pricing.warn('reconcile_demand', kind.data_type, SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    RETURN total;
+END $$;
+COMMENT ON FUNCTION pricing.reconcile_demand() IS
+    'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.';
+
+
+CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    repaired integer;
+BEGIN
+    UPDATE pricing.demand d SET due_at = pricing.clock(), became_due_at = NULL FROM (
+        SELECT x.data_type, x.symbol FROM pricing.demand x
+        WHERE x.due_at = 'infinity' AND NOT EXISTS (
+            SELECT FROM pricing.api_call_queue_live q
+            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
+        ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
+    WHERE (d.data_type, d.symbol) = (lost.data_type, lost.symbol);
+    GET DIAGNOSTICS repaired = ROW_COUNT;
+    RETURN repaired;
+END $$;
+COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).';

@@ -1,0 +1,231 @@
+"""B7: what one user may ask for is bounded, and what nobody should ask for does no harm (FAULTS 18)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import demand
+from pricing_pipeline.errors import CapExceeded
+from pricing_pipeline.registry import reason
+from pricing_pipeline.subscriptions import SubscriptionManager
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+AAPL = (QUOTE, "AAPL")
+
+
+def pairs(count: int, prefix: str = "S") -> list[tuple[str, str]]:
+    return [(QUOTE, f"{prefix}{number:05}") for number in range(count)]
+
+
+def caps(core: Core, per_user: int, per_minute: int) -> None:
+    core.rows(
+        "UPDATE pricing.user_caps SET pairs_per_user = :per_user, new_pairs_per_minute = :per_minute",
+        per_user=per_user,
+        per_minute=per_minute,
+    )
+
+
+def watched(core: Core, user: str = "ann") -> int:
+    count: int = core.one(
+        "SELECT count(*) FROM pricing.active_subscriptions WHERE user_id = :user", user=user
+    )
+    return count
+
+
+def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_b7_a_thousand_pairs_in_one_call_are_welcome(core: Core) -> None:
+    assert core.heartbeat("ann", *pairs(1000)) == 1000
+    assert core.heartbeat("ann", *pairs(1000)) == 0
+    assert len(core.tasks()) == 1000
+
+
+def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core) -> None:
+    caps(core, 10, 1000)
+    core.heartbeat("ann", *pairs(8))
+    with pytest.raises(
+        CapExceeded, match="user ann may watch or hold 10 pairs at once, and would have 11"
+    ) as refused:
+        core.heartbeat("ann", *pairs(11))
+    assert (refused.value.room, refused.value.retry_after) == (2, None)
+    assert watched(core) == 8
+    assert len(core.tasks()) == 8, "nothing of a refused call is done"
+    assert core.heartbeat("ann", *pairs(10)) == 2
+    assert core.heartbeat("ann", *pairs(10)) == 0, "what is watched is never refused"
+    assert core.heartbeat("bob", *pairs(10)) == 10
+    core.unsubscribe("ann", *pairs(3))
+    assert core.heartbeat("ann", *pairs(3, "T")) == 3
+
+
+def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) -> None:
+    caps(core, 1000, 60)
+    core.heartbeat("ann", *pairs(50))
+    with pytest.raises(CapExceeded, match="may begin 60 new pairs a minute, and asks for 20 more") as refused:
+        core.heartbeat("ann", *pairs(20, "T"))
+    assert 10 <= refused.value.room <= 12
+    assert refused.value.retry_after is not None
+    assert 8 <= refused.value.retry_after <= 10
+    clock.advance(refused.value.retry_after)
+    assert core.heartbeat("ann", *pairs(20, "T")) == 20
+    assert core.heartbeat("bob", *pairs(60)) == 60
+    clock.advance(3600)
+    with pytest.raises(CapExceeded):
+        core.heartbeat("ann", *pairs(61, "U"))
+    assert core.heartbeat("ann", *pairs(60, "U")) == 60, "nothing is saved up"
+
+
+def test_b7_coming_and_going_counts(core: Core) -> None:
+    caps(core, 100, 100)
+    for _ in range(10):
+        core.heartbeat("ann", *pairs(10))
+        core.unsubscribe("ann", *pairs(10))
+    with pytest.raises(CapExceeded):
+        core.heartbeat("ann", *pairs(10))
+    assert core.one("SELECT pricing.forget_views()") >= 0
+    with pytest.raises(CapExceeded):
+        core.heartbeat("ann", *pairs(10))
+
+
+def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
+    caps(core, 2, 100)
+    assert core.hold("ann", AAPL) == 1
+    with pytest.raises(CapExceeded):
+        core.hold("ann", *pairs(2))
+    error = cli("hold", "ann", QUOTE, "IBM", "MSFT").error
+    assert error.startswith("user ann may watch or hold 2 pairs at once, and would have 3. Leave some first")
+    assert "may watch or hold 2 pairs" in cli("subscribe", "ann", QUOTE, "A", "B", "C").error
+
+
+def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: str) -> None:
+    caps(core, 1000, 40)
+    outcomes: list[int | str | None] = []
+    barrier = threading.Barrier(8)
+
+    def look(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            barrier.wait(20)
+            try:
+                row = connection.execute(
+                    "SELECT pricing.heartbeat('ann', %s, %s)",
+                    [[QUOTE] * 10, [symbol for _, symbol in pairs(10, f"S{number}")]],
+                ).fetchone()
+                outcomes.append(row[0] if row else None)
+            except psycopg.Error as error:
+                outcomes.append(error.sqlstate)
+
+    threads = [threading.Thread(target=look, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(outcomes, key=str) == [10] * 4 + ["53400"] * 4
+    assert watched(core) == 40
+
+
+def test_b7_the_manager_sends_what_fits_and_the_rest_later(core: Core, engine: Engine, clock: Clock) -> None:
+    caps(core, 1000, 60)
+    with SubscriptionManager(engine, "ann", every=0.2) as manager:
+        manager.enter(pairs(90))
+        until(lambda: 60 <= watched(core) < 90)
+        clock.advance(30)
+        until(lambda: watched(core) == 90)
+        assert manager.refused == {}
+
+
+def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> None:
+    caps(core, 30, 1000)
+    with SubscriptionManager(engine, "ann", every=0.2) as manager:
+        manager.enter(pairs(40))
+        until(lambda: len(manager.refused) == 10)
+        until(lambda: watched(core) == 30)
+        assert manager.watched == set(pairs(30))
+        assert "may watch or hold 30 pairs at once" in manager.refused[pairs(40)[-1]]
+
+
+# What nobody should ask for
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("NULL, '{equity_quote}', '{AAPL}'", "null value"),
+        ("repeat('x', 10000000), '{equity_quote}', '{AAPL}'", "user_is_sane"),
+        ("'ann', '{equity_quote}', ARRAY[repeat('A', 10000000)]", "symbol_is_sane"),
+        ("'ann', ARRAY[repeat('x', 10000000)], '{AAPL}'", "unknown data type"),
+        (
+            "'ann', '{equity_quote}', '{AAPL,IBM}'",
+            "two lists of one length are needed, not 1 data types and 2 symbols",
+        ),
+        ("'ann', '{equity_quote}', NULL", "two lists of one length"),
+        ("'ann', '{equity_quote}', '{NULL}'", "null value"),
+        ("'ann', '{NULL}', '{AAPL}'", "unknown data type"),
+        (
+            "'ann', array_fill('equity_quote'::text, '{10001}'), array_fill('A'::text, '{10001}')",
+            "10000 pairs, not 10001",
+        ),
+    ],
+)
+@pytest.mark.parametrize("function", ["heartbeat", "hold"])
+def test_b7_odd_calls_are_refused_in_few_words(core: Core, function: str, arguments: str, words: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(DBAPIError) as refused:
+        core.rows(f"SELECT pricing.{function}({arguments})".replace("::", "\\:\\:"))
+    assert words in reason(refused.value)
+    assert len(str(refused.value.orig)) < 2000
+    assert time.monotonic() - began < 5
+    assert core.rows("SELECT FROM pricing.demand") == []
+
+
+def test_b7_a_call_of_nothing_does_nothing(core: Core) -> None:
+    assert core.one("SELECT pricing.heartbeat('ann', '{}', '{}')") == 0
+    assert core.one("SELECT pricing.hold('ann', '{}', '{}')") == 0
+    assert core.one("SELECT pricing.request_prices('{}', '{}')") == 0
+
+
+def test_b7_the_server_stamps_the_time(core: Core) -> None:
+    """No function of a client takes a time, so neither infinity nor the year 294276 can be said."""
+    core.heartbeat("ann", AAPL)
+    core.hold("ann", AAPL)
+    taken = core.rows(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pricing'::regnamespace"
+        " AND proname IN ('heartbeat', 'unsubscribe', 'hold', 'release', 'request_prices')"
+        " AND 'timestamptz'::regtype::oid = ANY (proargtypes)"
+    )
+    assert taken == []
+    for column in ("subscribed_at", "last_seen_at"):
+        assert (
+            abs(
+                (
+                    core.one(f"SELECT {column} FROM pricing.active_subscriptions") - core.clock()
+                ).total_seconds()
+            )
+            < 10
+        )
+
+
+def test_b7_a_user_touches_nobody_elses_subscriptions(core: Core) -> None:
+    core.heartbeat("ann", AAPL)
+    core.hold("ann", AAPL)
+    before = core.rows("SELECT *, ctid::text FROM pricing.active_subscriptions")
+    with core.engine.begin() as connection:
+        assert demand.unsubscribe(connection, "bob", [AAPL]) == 0
+        assert demand.release(connection, "bob", [AAPL]) == 0
+        demand.heartbeat(connection, "bob", [AAPL])
+    assert core.rows("SELECT *, ctid::text FROM pricing.active_subscriptions WHERE user_id = 'ann'") == before
+    assert core.one("SELECT status FROM pricing.holdings") == "active"

@@ -1,0 +1,240 @@
+"""Holdings: who holds what is kept fresh by the slow TTL, unwatched, as long as somebody looks now and then (A7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.registry import reason
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def pending(core: Core) -> dict[str, int]:
+    return {task.symbol: task.priority for task in core.tasks() if task.status == "pending"}
+
+
+def tick(core: Core, clock: Clock, seconds: float = 0) -> int:
+    """Let time pass and do what a minute's tick does."""
+    clock.advance(seconds)
+    core.clean()
+    return core.enqueue_due()
+
+
+def test_a7_a_held_pair_without_a_price_is_fetched_though_nobody_ever_looked(core: Core) -> None:
+    assert core.hold("ann", AAPL, (DAILY, "NVDA")) == 2
+    assert pending(core) == {"AAPL": 0, "NVDA": 0}
+    assert core.one("SELECT verified_at IS NULL FROM pricing.instruments WHERE symbol = 'NVDA'")
+    core.heartbeat("bob", IBM)
+    assert core.claim_one().symbols[0] == "IBM", "a viewer goes first"
+
+
+def test_a7_a_held_pair_nobody_looks_at_is_not_fetched_again(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.refresh()
+    for _ in range(5):
+        assert tick(core, clock, DAY) == 0
+    assert core.demand_of(*AAPL) is not None, "what is held stays wanted"
+    assert core.due_in(*AAPL) <= HOUR
+
+
+def test_a7_a_held_pair_is_refreshed_by_the_background_ttl_while_somebody_looks(
+    core: Core, clock: Clock
+) -> None:
+    core.hold("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    core.unsubscribe("bob", AAPL)
+    assert tick(core, clock, 10 * MINUTE) == 0, "the short TTL is for viewers"
+    assert core.due_in(*AAPL) == pytest.approx(DAY - 10 * MINUTE, abs=30)
+    assert tick(core, clock, DAY) == 1
+    assert pending(core) == {"AAPL": 0}
+    core.refresh()
+    assert tick(core, clock, DAY - HOUR) == 0
+    # Looked at more than 48 h ago by now.
+    assert tick(core, clock, 2 * HOUR) == 0
+    assert pending(core) == {}
+
+
+def test_a7_the_silent_viewers_look_counts_too(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    tick(core, clock, 6 * MINUTE)
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions") == 0
+    assert tick(core, clock, DAY) == 1
+
+
+def test_a7_a_look_before_it_was_held_counts(core: Core, clock: Clock) -> None:
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    core.unsubscribe("bob", AAPL)
+    tick(core, clock, 2 * MINUTE)
+    assert core.demand_of(*AAPL) is None
+    assert core.hold("ann", AAPL) == 1
+    assert pending(core) == {}, "its price is young enough"
+    assert tick(core, clock, DAY) == 1
+
+
+def test_b6_a_viewer_of_a_held_pair_gets_the_short_ttl(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.refresh()
+    clock.advance(2 * MINUTE)
+    assert core.enqueue_due() == 0
+    core.heartbeat("bob", AAPL)
+    assert pending(core) == {"AAPL": 1}
+    core.refresh()
+    clock.advance(MINUTE + 1)
+    assert core.enqueue_due() == 1
+
+
+def test_a7_the_background_ttl_is_the_types_and_a_change_counts_at_once(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    core.unsubscribe("bob", AAPL)
+    assert tick(core, clock, 2 * HOUR) == 0
+    core.rows("UPDATE pricing.data_type_registry SET background_ttl_minutes = 60")
+    assert core.enqueue_due() == 1
+    with pytest.raises(DBAPIError, match="background_ttl_is_positive"):
+        core.rows("UPDATE pricing.data_type_registry SET background_ttl_minutes = 0")
+
+
+def test_a7_what_is_released_is_forgotten(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL, IBM)
+    core.hold("bob", IBM)
+    assert core.end_holding("ann", AAPL, IBM, (QUOTE, "FB")) == 2
+    assert core.end_holding("ann", AAPL) == 0
+    tick(core, clock, 61)
+    assert core.demand_of(*AAPL) is None
+    assert core.demand_of(*IBM) is not None
+    (task,) = core.tasks("AAPL")
+    assert (task.status, task.failure_kind) == ("cancelled", "unwatched")
+    assert pending(core) == {"IBM": 0}
+    kept = core.rows(
+        "SELECT status, closed_at IS NULL AS open FROM pricing.holdings ORDER BY user_id, symbol"
+    )
+    assert [tuple(row) for row in kept] == [("closed", False), ("closed", False), ("active", True)]
+
+
+def test_a7_a_closed_holding_opens_again(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.refresh()
+    core.end_holding("ann", AAPL)
+    tick(core, clock, 2 * DAY)
+    began = core.clock()
+    assert core.hold("ann", AAPL) == 1
+    assert core.hold("ann", AAPL) == 0
+    (row,) = core.rows("SELECT status, since, closed_at FROM pricing.holdings")
+    assert (row.status, row.closed_at, row.since >= began) == ("active", None, True)
+
+
+def test_a8_a_held_pair_whose_task_died_is_held_off(core: Core, clock: Clock) -> None:
+    core.hold("ann", AAPL)
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    assert tick(core, clock, 30 * MINUTE) == 0
+    assert tick(core, clock, 31 * MINUTE) == 1
+
+
+def test_a7_what_cannot_be_judged_is_refreshed_by_the_background_ttl_at_most(
+    core: Core, clock: Clock
+) -> None:
+    core.hold("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    core.refresh()
+    core.unsubscribe("bob", AAPL)
+    core.rows(
+        "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
+        " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = 'equity_quote'"
+    )
+    assert tick(core, clock, HOUR) == 0
+    assert tick(core, clock, DAY) == 1
+
+
+def test_a7_a_database_keeps_the_demand_of_what_is_held(core: Core) -> None:
+    core.hold("ann", AAPL)
+    with pytest.raises(DBAPIError, match="active_holding_has_demand"):
+        core.rows("DELETE FROM pricing.demand")
+    core.end_holding("ann", AAPL)
+    core.rows("DELETE FROM pricing.demand")
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (("equity_qoute", "AAPL"), "unknown data type(s): equity_qoute"),
+        ((FX, "EUR/USD"), "unknown data type(s): fx_rate"),
+        ((QUOTE, "A B"), "symbol_is_sane"),
+    ],
+)
+def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
+    with pytest.raises(DBAPIError) as refused:
+        core.hold("ann", AAPL, pair)
+    assert words in reason(refused.value)
+    assert core.rows("SELECT FROM pricing.holdings") == []
+
+
+def test_b7_looks_are_written_once_in_ten_minutes(core: Core, clock: Clock) -> None:
+    """And by who leaves or reads: heartbeats never touch them."""
+
+    def views() -> list[Any]:
+        return list(core.rows("SELECT viewed_at FROM pricing.pair_views WHERE data_type = 'equity_quote'"))
+
+    core.heartbeat("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    clock.advance(HOUR)
+    core.heartbeat("ann", AAPL)
+    core.heartbeat("bob", AAPL)
+    assert views() == []
+    core.unsubscribe("ann", AAPL)
+    first = views()
+    assert len(first) == 1
+    core.unsubscribe("bob", AAPL)
+    core.read("AAPL")
+    assert views() == first
+    clock.advance(11 * MINUTE)
+    core.read("AAPL")
+    assert views() > first
+    clock.advance(2 * DAY)
+    core.rows("SELECT pricing.forget_views()")
+    assert views() == []
+
+
+def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
+    said = cli("hold", "ann", QUOTE, "AAPL", "TSLA", "--json")
+    assert said.json == {"user": "ann", "data_type": QUOTE, "symbols": ["AAPL", "TSLA"], "new": 2}
+    assert pending(core) == {"AAPL": 0, "TSLA": 0}
+    assert "holds equity_quote AAPL already" in cli("hold", "ann", QUOTE, "AAPL").stdout
+    assert "bob holds equity_quote AAPL. " in cli("hold", "bob", QUOTE, "AAPL").stdout
+    assert cli("release", "ann", QUOTE, "AAPL", "FB", "--json").json["ended"] == 1
+    assert "was not holding" in cli("release", "ann", QUOTE, "AAPL").stdout
+    assert "ann no longer holds equity_quote TSLA" in cli("release", "ann", QUOTE, "TSLA").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ann", "nope", "AAPL"], "no active data type 'nope'"),
+        (["ann", QUOTE, "A B"], "a symbol has 1 to 40 letters"),
+        (["", QUOTE, "AAPL"], "a user's name has 1 to 200 characters"),
+        (["ann", QUOTE], "'SYMBOL'"),
+    ],
+)
+def test_a7_what_cannot_be_held_is_said_in_one_sentence(
+    cli: CommandLine, core: Core, arguments: list[str], words: str
+) -> None:
+    assert words in cli("hold", *arguments).error
+    assert core.rows("SELECT FROM pricing.holdings") == []
