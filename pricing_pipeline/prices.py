@@ -13,13 +13,14 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.domain import Call, Observation
+from pricing_pipeline.errors import ReadReplica
 
 DEFAULT_SCALE = 2
 MAX_DIGITS = 18
 """Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
 
-_MAY_NOT_WRITE = frozenset({"25006", "42501"})
-"""SQLSTATEs of a read-only transaction and of a missing privilege."""
+_NO_RIGHT = "42501"
+"""SQLSTATE of a missing privilege."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,10 @@ def read(connection: Connection, symbol: str) -> Reading:
         with connection.begin_nested():
             requested = connection.execute(text(named("prices.request")), {"symbol": symbol}).scalar_one()
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) not in _MAY_NOT_WRITE:
+        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
             raise
+        requested = 0
+    except ReadReplica:
         requested = 0
     return Reading(found, int(requested or 0))
 
