@@ -155,12 +155,14 @@ class Task:
 class Call:
     """Claimed tasks that one request to a provider will answer.
 
-    It is in the call log already; `claim_token` fences every later change to its tasks.
+    It is in the call log already, charged to the key `key_name`; `claim_token` fences every later change
+    to its tasks.
     `window` is None for the latest price.
     """
 
     id: int
     provider: str
+    key_name: str
     data_type: str
     fetcher: Fetcher
     window: Window | None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
 from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain import FailureKind
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own."""
+    """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
+
+    `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
+    `breaker_seconds` is the time until the next probe, or that a probe under way still has.
+    """
 
     provider: str
     quota_bytes: int
@@ -20,10 +26,79 @@ class Allowance:
     units_limit: int | None
     blocked_seconds: float | None
     blocked_reason: str | None
+    breaker: str
+    breaker_seconds: float | None
+    breaker_reason: str | None
+
+    @property
+    def stop(self) -> str | None:
+        """Why the provider is not called at all now, in a few words; None when it is."""
+        if self.breaker == "half_open":
+            return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
+        if self.breaker == "open":
+            wait = f"in {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
+            return (
+                f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
+            )
+        if self.blocked_seconds:
+            return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
+        return None
 
     @property
     def quota_left_bytes(self) -> int:
         return max(0, self.quota_bytes - self.used_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key by its name, and what may be done with it now."""
+
+    provider: str
+    key_name: str
+    is_active: bool
+    units_left: int
+    units_limit: int | None
+    blocked_seconds: float | None
+    blocked_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What watched pairs need of a provider at their TTLs, and what it allows.
+
+    Units are per minute (`units_allowed` is None without a limit), bytes per 30 days.
+    """
+
+    provider: str
+    pairs: int
+    units_needed: float
+    units_allowed: float | None
+    bytes_needed: int
+    bytes_allowed: int
+
+    @property
+    def excess(self) -> float:
+        """How many times more is needed than is allowed; 1 or less is well."""
+        of_units = self.units_needed / self.units_allowed if self.units_allowed else 0.0
+        return max(of_units, self.bytes_needed / self.bytes_allowed)
+
+    @property
+    def warning(self) -> str | None:
+        """By how much the provider falls short, and what to do; None when it does not."""
+        faults = []
+        if self.units_allowed is not None and self.units_needed > self.units_allowed:
+            faults.append(f"{self.units_needed:.3g} units a minute, and {self.units_allowed:.3g} are allowed")
+        if self.bytes_needed > self.bytes_allowed:
+            faults.append(
+                f"{self.bytes_needed:,} bytes in 30 days, and its quota leaves {self.bytes_allowed:,}"
+            )
+        if not faults:
+            return None
+        return (
+            f"{self.provider} cannot serve the {self.pairs} watched pairs at their TTLs: they need "
+            f"{'; and '.join(faults)}. Prices will be up to {self.excess:.3g} times as old as promised. "
+            "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
+        )
 
 
 def settle(
@@ -34,8 +109,15 @@ def settle(
     http_status: int | None,
     wire_bytes: int,
     error: str | None = None,
+    kind: FailureKind | None = None,
+    units_left: int | None = None,
+    is_held: bool = True,
 ) -> None:
-    """Close a call and book the bytes that crossed the wire, once."""
+    """Close a call and book the bytes that crossed the wire, once, as the last step of a transaction.
+
+    `kind` says why the call as a whole brought nothing, `units_left` what the provider says is left. What that
+    tells about the provider (breaker, pauses, pressure) counts only if the claim `is_held` still.
+    """
     connection.execute(
         text(named("limits.settle")),
         {
@@ -44,21 +126,37 @@ def settle(
             "http_status": http_status,
             "wire_bytes": wire_bytes,
             "error": error,
+            "kind": kind.value if kind is not None and is_held else None,
+            "units_left": units_left,
+            "is_held": is_held,
         },
     )
 
 
-def throttle(connection: Connection, provider: str, retry_after: float | None, reason: str) -> float:
-    """Stop all workers' calls to a provider for a while; returns the pause in seconds."""
-    parameters = {"provider": provider, "retry_after": retry_after, "reason": reason}
+def throttle(
+    connection: Connection, provider: str, key_name: str, retry_after: float | None, reason: str
+) -> float:
+    """Stop all workers' calls with a key for a while; returns the pause in seconds."""
+    parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
     return float(connection.execute(text(named("limits.throttle")), parameters).scalar_one())
 
 
-def unthrottle(connection: Connection, provider: str) -> None:
-    """The provider answers again: forget its growing pause."""
-    connection.execute(text(named("limits.unthrottle")), {"provider": provider})
+def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
+    """Say which keys a worker holds, so that they are claimed for; returns how many are new."""
+    parameters = {"provider": provider, "names": sorted(names)}
+    return int(connection.execute(text(named("limits.register_keys")), parameters).scalar_one())
 
 
 def allowances(connection: Connection) -> list[Allowance]:
     """What each active provider still allows."""
     return [Allowance(**row) for row in connection.execute(text(named("limits.quota"))).mappings()]
+
+
+def keys(connection: Connection) -> list[Key]:
+    """The keys of each active provider; one named `default` where none is written down."""
+    return [Key(**row) for row in connection.execute(text(named("limits.keys"))).mappings()]
+
+
+def budgets(connection: Connection) -> list[Budget]:
+    """What is watched, against what each active provider allows."""
+    return [Budget(**row) for row in connection.execute(text(named("limits.budget"))).mappings()]

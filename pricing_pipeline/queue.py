@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -25,15 +25,27 @@ class Outcome:
 
 
 def claim(
-    connection: Connection, provider: str, worker: str, max_calls: int, run_id: str | None
+    connection: Connection,
+    provider: str,
+    worker: str,
+    max_calls: int,
+    run_id: str | None,
+    keys: Collection[str] | None = None,
 ) -> list[Call]:
     """Take as many tasks as the provider allows now, grouped into at most `max_calls` calls.
 
-    The calls are logged and their units and bytes reserved; commit before making them.
+    All are made with the key that has the most room, of `keys` if the worker holds only some. The calls are
+    logged and their units and bytes reserved; commit before making them.
     """
     rows = connection.execute(
         text(named("queue.claim")),
-        {"provider": provider, "worker": worker, "max_calls": max_calls, "run_id": run_id},
+        {
+            "provider": provider,
+            "worker": worker,
+            "max_calls": max_calls,
+            "run_id": run_id,
+            "keys": None if keys is None else sorted(keys),
+        },
     )
     return [_call(provider, list(group)) for _, group in groupby(rows, key=attrgetter("call_id"))]
 
@@ -156,6 +168,7 @@ def _call(provider: str, rows: Sequence[Row[Any]]) -> Call:
     return Call(
         id=first.call_id,
         provider=provider,
+        key_name=first.key_name,
         data_type=first.data_type,
         fetcher=Fetcher(first.fetcher),
         window=None if first.window_start is None else Window(first.window_start, first.window_end),

@@ -20,7 +20,7 @@ from uuid import UUID
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, queue, settling
+from pricing_pipeline import demand, limits, queue, settling
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -32,7 +32,7 @@ from pricing_pipeline.errors import (
     ProviderError,
     ReadReplica,
 )
-from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
 from pricing_pipeline.settling import Tally
 
 MAX_IN_FLIGHT = 10
@@ -110,6 +110,7 @@ class Refresher:
         self._wake_up: WakeUp | None = None
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
+        self._are_keys_known = False
 
     def __enter__(self) -> Refresher:
         return self
@@ -211,6 +212,8 @@ class Refresher:
         pause = 1.0
         while True:
             try:
+                if not self._are_keys_known:
+                    self._register_keys()
                 if is_over():
                     break
                 self._tick()
@@ -230,6 +233,13 @@ class Refresher:
         while self._in_flight:
             self._collect(_POLL_SECONDS)
         self._report()
+
+    def _register_keys(self) -> None:
+        with self._engine.begin() as connection:
+            for provider, client in sorted(self._clients.items()):
+                if client.key_names != {DEFAULT_KEY_NAME}:
+                    limits.register_keys(connection, provider, client.key_names)
+        self._are_keys_known = True
 
     def _give_back(self) -> None:
         """Before the worker stops: let calls end that are about to, and give back the tasks of the others.
@@ -286,7 +296,9 @@ class Refresher:
             if free <= 0 or provider not in self._clients:
                 continue
             with self._engine.begin() as connection:
-                calls = queue.claim(connection, provider, self._worker, free, self._run_id)
+                calls = queue.claim(
+                    connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
+                )
             for call in calls:
                 future = self._pool.submit(self._make, call)
                 self._in_flight[future] = _InFlight(call, time.monotonic())
@@ -315,7 +327,9 @@ class Refresher:
         """Make one call and settle it; runs in a thread of the pool."""
         client = self._clients[call.provider]
         try:
-            fetched = client.fetch(call.fetcher, call.symbols, call.window, now=call.claimed_at)
+            fetched = client.fetch(
+                call.fetcher, call.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+            )
         except ProviderError as error:
             failure = error
         except PricingError as error:

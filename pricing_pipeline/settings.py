@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pricing_pipeline.errors import SettingsError
+
+
+def _named_secrets(value: object) -> object:
+    """Read `name=secret,name=secret`. Messages never show a secret."""
+    if not isinstance(value, str):
+        return value
+    keys: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in value.split(","))):
+        name, equals, secret = (word.strip() for word in part.partition("="))
+        if not (equals and secret and re.fullmatch("[a-z0-9][a-z0-9_-]{0,47}", name)) or name in keys:
+            raise ValueError(
+                f"part {len(keys) + 1} must be name=secret, with a name of its own in a-z, 0-9, _ and -"
+            )
+        keys[name] = secret
+    return keys
 
 
 class Settings(BaseSettings):
@@ -38,7 +56,9 @@ class Settings(BaseSettings):
     sandbox_url: str | None = None
     """Where the sandbox answers; set by `up` for its children."""
     twelvedata_api_key: SecretStr | None = None
-    """API key of Twelve Data; needed when the sandbox is off."""
+    """API key of Twelve Data, named `default`; needed when the sandbox is off."""
+    twelvedata_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of Twelve Data, `name=secret,name=secret`; each has rate limits of its own."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(120, ge=5, le=3600)

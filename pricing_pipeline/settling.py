@@ -98,7 +98,8 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched) -> Tally:
             if not _is_refusal(error):
                 raise
             tally = _store_in_parts(engine, call, fetched.answer, call.symbols)
-            _transact(engine, lambda connection: _close(connection, call, fetched))
+            is_held = bool(tally.symbols or tally.failed)
+            _transact(engine, lambda connection: _close(connection, call, fetched, is_held=is_held))
     except DBAPIError as error:
         if not _is_conflict(error):
             raise
@@ -163,14 +164,28 @@ def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
     """Store, finish and close in one transaction behind the fence."""
     held = queue.held(connection, call)
     tally = _store(connection, call, fetched.answer, held)
-    if held:  # what a lost worker heard is old
-        limits.unthrottle(connection, call.provider)
-    _close(connection, call, fetched)
+    _close(connection, call, fetched, is_held=bool(held))
     return tally
 
 
-def _close(connection: Connection, call: Call, fetched: Fetched) -> None:
-    limits.settle(connection, call.id, "ok", http_status=fetched.http_status, wire_bytes=fetched.wire_bytes)
+def _close(connection: Connection, call: Call, fetched: Fetched, *, is_held: bool) -> None:
+    limits.settle(
+        connection,
+        call.id,
+        "ok",
+        http_status=fetched.http_status,
+        wire_bytes=fetched.wire_bytes,
+        kind=_kind_of(fetched.answer),
+        units_left=fetched.units_left,
+        is_held=is_held,
+    )
+
+
+def _kind_of(answer: Answer) -> FailureKind | None:
+    """Why nothing at all came of an answer, for the most of its symbols; None if something did."""
+    if answer.observations or answer.empty or not answer.failures:
+        return None
+    return Counter(failure.kind for failure in answer.failures).most_common(1)[0][0]
 
 
 def _store(connection: Connection, call: Call, answer: Answer, held: set[int]) -> Tally:
@@ -241,7 +256,7 @@ def _give_back(engine: Engine, call: Call, error: ProviderError) -> Tally:
 
     def work(connection: Connection) -> None:
         queue.release(connection, call, FailureKind.DATABASE_CONFLICT, str(error))
-        _book_failure(connection, call, error)
+        _book_failure(connection, call, error, is_held=True)
 
     _transact(engine, work)
     return Tally(call.data_type)
@@ -250,10 +265,12 @@ def _give_back(engine: Engine, call: Call, error: ProviderError) -> Tally:
 def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     kind = next(kind for cls, kind in _KINDS if isinstance(error, cls))
     held = queue.held(connection, call)
+    # Whoever writes to a provider's rows has its other locks already: see the order in functions/queue.sql.
+    _book_failure(connection, call, error, is_held=bool(held))
     pause: float | None = None
     if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
-        pause = limits.throttle(connection, call.provider, asked, str(error))
+        pause = limits.throttle(connection, call.provider, call.key_name, asked, str(error))
     # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
     is_permanent = kind.is_permanent and (len(call.tasks) == 1 or kind is FailureKind.MISCONFIGURED)
     queue.fail(
@@ -265,10 +282,13 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
         is_permanent=is_permanent,
         retry_after=pause,
     )
-    _book_failure(connection, call, error)
 
 
-def _book_failure(connection: Connection, call: Call, error: ProviderError) -> None:
+def _kind_of_error(error: ProviderError) -> FailureKind | None:
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+
+
+def _book_failure(connection: Connection, call: Call, error: ProviderError, *, is_held: bool) -> None:
     limits.settle(
         connection,
         call.id,
@@ -276,6 +296,8 @@ def _book_failure(connection: Connection, call: Call, error: ProviderError) -> N
         http_status=error.http_status,
         wire_bytes=error.wire_bytes,
         error=str(error),
+        kind=_kind_of_error(error),
+        is_held=is_held,
     )
 
 

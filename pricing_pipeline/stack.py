@@ -94,7 +94,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
 
 
 def _require_keys(settings: Settings) -> None:
-    if not settings.sandbox and settings.twelvedata_api_key is None:
+    if not settings.sandbox and not (settings.twelvedata_api_key or settings.twelvedata_api_keys):
         raise SettingsError(
             "PRICING_SANDBOX is false, so the real providers are asked, but Twelve Data needs an API key. "
             "Set PRICING_TWELVEDATA_API_KEY, or leave PRICING_SANDBOX unset."

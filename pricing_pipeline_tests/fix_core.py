@@ -217,13 +217,32 @@ class Core:
 
     # Limits
 
-    def settle(self, call: Call, wire_bytes: int, outcome: str = "ok") -> None:
+    def settle(
+        self,
+        call: Call,
+        wire_bytes: int = 600,
+        outcome: str = "ok",
+        *,
+        kind: FailureKind | None = None,
+        units_left: int | None = None,
+        is_held: bool = True,
+    ) -> None:
         with self.engine.begin() as connection:
-            limits.settle(connection, call.id, outcome, http_status=200, wire_bytes=wire_bytes)
+            limits.settle(
+                connection,
+                call.id,
+                outcome,
+                http_status=200,
+                wire_bytes=wire_bytes,
+                error=None if kind is None else f"it was {kind}",
+                kind=kind,
+                units_left=units_left,
+                is_held=is_held,
+            )
 
-    def throttle(self, provider: str, retry_after: float | None) -> float:
+    def throttle(self, provider: str, retry_after: float | None, key_name: str = "default") -> float:
         with self.engine.begin() as connection:
-            return limits.throttle(connection, provider, retry_after, "too fast")
+            return limits.throttle(connection, provider, key_name, retry_after, "too fast")
 
     def allowance(self, provider: str = TWELVEDATA) -> limits.Allowance:
         with self.engine.begin() as connection:

@@ -20,7 +20,7 @@ from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline.demand import Freshness
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.home import read_state
-from pricing_pipeline.limits import Allowance
+from pricing_pipeline.limits import Allowance, Budget, Key
 from pricing_pipeline.settings import Settings, load_settings
 
 
@@ -31,6 +31,8 @@ class Overview:
     types: Sequence[Freshness] = ()
     queue: Mapping[str, int] = field(default_factory=dict)
     quota: Sequence[Allowance] = ()
+    keys: Sequence[Key] = ()
+    budgets: Sequence[Budget] = ()
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
@@ -51,6 +53,8 @@ def status(*, as_json: bool) -> bool:
                 demand.freshness(connection),
                 reads.queue_counts(connection),
                 limits.allowances(connection),
+                limits.keys(connection),
+                limits.budgets(connection),
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
@@ -91,7 +95,8 @@ def _content(
         },
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
-        "quota": {allowance.provider: _allowance(allowance) for allowance in overview.quota},
+        "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
+        "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "warnings": [asdict(one) for one in overview.warnings],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
@@ -116,7 +121,18 @@ def _type(kind: Freshness) -> dict[str, Any]:
     }
 
 
-def _allowance(allowance: Allowance) -> dict[str, Any]:
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {
+        "pairs": budget.pairs,
+        "units_needed_per_minute": round(budget.units_needed, 6),
+        "units_allowed_per_minute": budget.units_allowed,
+        "bytes_needed_in_30_days": budget.bytes_needed,
+        "bytes_allowed_in_30_days": budget.bytes_allowed,
+        "warning": budget.warning,
+    }
+
+
+def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
     return {
         "quota_bytes": allowance.quota_bytes,
         "used_bytes": allowance.used_bytes,
@@ -125,6 +141,21 @@ def _allowance(allowance: Allowance) -> dict[str, Any]:
         "units_limit": allowance.units_limit,
         "blocked_seconds": allowance.blocked_seconds,
         "blocked_reason": allowance.blocked_reason,
+        "breaker": allowance.breaker,
+        "breaker_seconds": allowance.breaker_seconds,
+        "breaker_reason": allowance.breaker_reason,
+        "stop": allowance.stop,
+        "keys": {
+            key.key_name: {
+                "is_active": key.is_active,
+                "units_left": key.units_left if key.units_limit is not None else None,
+                "units_limit": key.units_limit,
+                "blocked_seconds": key.blocked_seconds,
+                "blocked_reason": key.blocked_reason,
+            }
+            for key in keys
+            if key.provider == allowance.provider
+        },
     }
 
 
@@ -160,6 +191,7 @@ def _say(content: Mapping[str, Any]) -> None:
     if content["error"] is None:
         _say_types(content)
         _say_quota(content["quota"])
+        _say_budget(content["budget"])
         _say_warnings(content["warnings"])
 
 
@@ -195,9 +227,7 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
                 name,
                 "no limit" if one["units_limit"] is None else f"{one['units_left']} of {one['units_limit']}",
                 f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}",
-                f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
-                if one["blocked_seconds"]
-                else "",
+                _stop(one),
             )
             for name, one in quota.items()
         ]
@@ -212,3 +242,24 @@ def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
             for one in warnings
         ]
         print_table(["warned by", "about", "times in 24 h", "last", "said"], rows, right=["times in 24 h"])
+
+
+def _stop(one: Mapping[str, Any]) -> str:
+    """Why a provider, or which of its keys, is not called now."""
+    if one["breaker"] == "half_open":
+        return f"breaker half open, a probe is under way: {one['breaker_reason']}"
+    if one["breaker"] == "open":
+        return f"breaker open, probed in {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
+    if one["blocked_seconds"]:
+        return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
+    return "; ".join(
+        f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
+        for name, key in one["keys"].items()
+        if key["blocked_seconds"] and key["is_active"]
+    )
+
+
+def _say_budget(budgets: Mapping[str, Mapping[str, Any]]) -> None:
+    for budget in budgets.values():
+        if budget["warning"]:
+            typer.echo(f"warning:     {budget['warning']}")

@@ -76,12 +76,12 @@ BEGIN
         -- First what the owner tells the pipeline; then prices, which no refresh deletes; then the ring that pruning empties.
         worker_exceptions (pattern, privileges) AS (VALUES
             ('(data_type_registry|registry_state|user_caps|alembic_version)', 'SELECT'),
-            ('(data_collectors|provider_capabilities|provider_limits|provider_routing)', 'SELECT'),
+            ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments)', 'SELECT, INSERT, UPDATE'),
             ('price_revisions', 'SELECT, INSERT'),
             ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),
         -- What holds secrets, even encrypted ones, a reader does not see.
-        secret_relations (pattern) AS (VALUES ('(provider_keys|credentials|alembic_version)')),
+        secret_relations (pattern) AS (VALUES ('(credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.price(text)'), ('pricing.history(text,text,date,date)')),

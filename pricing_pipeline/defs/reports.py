@@ -13,6 +13,7 @@ from pricing_pipeline import demand, prices
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after
+from pricing_pipeline.limits import Allowance
 from pricing_pipeline.refresh import Backfill, Progress, months_of
 from pricing_pipeline.settling import Tally
 
@@ -33,6 +34,7 @@ class Reporter:
         self._allowances = allowances
         self._told: set[tuple[str, date]] = set()
         self._about_to_tell: set[str] = set()
+        self._told_of_providers: dict[str, tuple[str, bool]] = {}
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report what was done since the last time, one data type after the other."""
@@ -59,6 +61,18 @@ class Reporter:
                     },
                 )
             )
+
+        self._tell_providers({provider for tally in tallies for provider in tally.providers})
+
+    def _tell_providers(self, called: set[str]) -> None:
+        """Observe providers that were called, once in a run and whenever they begin or cease to be left alone."""
+        for allowance in self._allowances.now().values():
+            state = (allowance.breaker, allowance.blocked_seconds is not None)
+            if allowance.provider in called and self._told_of_providers.get(allowance.provider) != state:
+                self._told_of_providers[allowance.provider] = state
+                self._context.log_event(
+                    dg.AssetObservation(["provider", allowance.provider], metadata=_provider(allowance))
+                )
 
     def _months_to_tell(self, tally: Tally) -> list[date]:
         """The newest month each time, older ones once in a run: a backfill touches all its months all the time.
@@ -135,6 +149,18 @@ class Reporter:
             metadata[f"quota_left_bytes_{provider}"] = dg.MetadataValue.int(allowance.quota_left_bytes)
             metadata[f"units_left_{provider}"] = dg.MetadataValue.int(allowance.units_left)
         return metadata
+
+
+def _provider(allowance: Allowance) -> Metadata:
+    """Whether a provider is called, and what it still allows."""
+    metadata: Metadata = {
+        "breaker": dg.MetadataValue.text(allowance.breaker),
+        "state": dg.MetadataValue.text(allowance.stop or "is called"),
+        "quota_left_bytes": dg.MetadataValue.int(allowance.quota_left_bytes),
+    }
+    if allowance.units_limit is not None:
+        metadata["units_left"] = dg.MetadataValue.int(allowance.units_left)
+    return metadata
 
 
 def month_metadata(rows: int, symbols: int) -> Metadata:

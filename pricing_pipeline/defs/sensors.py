@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
 
-from pricing_pipeline import demand, prices
+from pricing_pipeline import demand, limits, prices
 from pricing_pipeline.defs.assets import history_key, latest_key
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.reports import SAMPLE_ROWS, latest_table, serving
@@ -78,7 +78,9 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         launched = _Launched.load(context.cursor)
         idle = _why_idle(outlook, launched)
         if idle is not None:
-            return dg.SkipReason(idle)
+            with database.engine.connect() as connection:
+                stops = [allowance.stop for allowance in limits.allowances(connection)]
+            return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
         types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known)
         if not types:
             return dg.SkipReason("what is wanted belongs to a data type that is just being added")

@@ -46,7 +46,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in `data_collectors`; its key is the setting `PRICING_<NAME>_API_KEY`."""
+        """The name in `data_collectors`; its keys are the settings `PRICING_<NAME>_API_KEY` and `..._KEYS`."""
 
     @property
     def base_url(self) -> str:
@@ -200,6 +200,22 @@ def _http_date(value: str | None) -> datetime | None:
 def header(response: Response, name: str) -> str | None:
     """A header of the response, whatever the case of its name."""
     return next((value for key, value in response.headers.items() if key.lower() == name), None)
+
+
+def units_left(headers: Mapping[str, str]) -> int | None:
+    """How many units the provider says are left of its limit; None if it does not, or not in digits.
+
+    `headers` have names in lower case. Read are `api-credits-left` (Twelve Data), `x-ratelimit-remaining` (common
+    use) and `ratelimit-remaining` (the IETF draft of 2019).
+    """
+    for name in _LEFT_HEADERS:
+        value = headers.get(name, "").strip()
+        if re.fullmatch("[0-9]{1,9}", value):
+            return int(value)
+    return None
+
+
+_LEFT_HEADERS = ("api-credits-left", "x-ratelimit-remaining", "ratelimit-remaining")
 
 
 def said(text: str | bytes) -> str:

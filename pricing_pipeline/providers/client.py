@@ -30,6 +30,7 @@ from pricing_pipeline.providers.base import (
     refusal,
     require_fetcher,
     said,
+    units_left,
 )
 from pricing_pipeline.providers.transport import (
     AddressRefused,
@@ -48,6 +49,7 @@ except PackageNotFoundError:  # run from a checkout
     _VERSION = "0"
 USER_AGENT = f"pricing-pipeline/{_VERSION}"
 
+DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """Cap on one answer, on the wire and unpacked: twice the largest that `batch_limit` allows."""
@@ -72,10 +74,16 @@ class Fetched:
     content_length_missing: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def units_left(self) -> int | None:
+        """How many units the provider says are left of its limit, if it says so."""
+        return units_left(self.headers)
+
 
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
+    `key` is the key named `default`, or several by name; each call names the one it is made with.
     Raises SettingsError if the base URL cannot work or the provider's key is missing. Proxy and other
     settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are not honoured: they would move
     the byte count and the address check to another machine, could replace the key's header, and the
@@ -86,15 +94,15 @@ class ProviderClient:
         self,
         provider: Provider,
         base_url: str | None = None,
-        key: SecretStr | None = None,
+        key: SecretStr | Mapping[str, SecretStr] | None = None,
         *,
         deadline: float = DEADLINE_SECONDS,
         max_bytes: int = MAX_BYTES,
         resolve: Resolver | None = None,
     ) -> None:
         self.provider = provider
-        self._key = _checked_key(provider, key)
-        self.base_url = _checked_base_url(provider, base_url or provider.base_url, self._key)
+        self._keys = _checked_keys(provider, key)
+        self.base_url = _checked_base_url(provider, base_url or provider.base_url, sends_key=bool(self._keys))
         self._deadline = deadline
         self._max_bytes = max_bytes
         # Reading the certificate store takes up to half a second, for which the sandbox has no use.
@@ -111,6 +119,11 @@ class ProviderClient:
 
     def __repr__(self) -> str:
         return f"ProviderClient({self.provider.name!r}, {self.base_url!r})"
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """The keys that calls can be made with; `default` alone where no key is needed."""
+        return frozenset(self._keys) or frozenset({DEFAULT_KEY_NAME})
 
     def __enter__(self) -> Self:
         return self
@@ -131,13 +144,14 @@ class ProviderClient:
         window: Window | None = None,
         *,
         now: datetime | None = None,
+        key_name: str = DEFAULT_KEY_NAME,
     ) -> Fetched:
         """One call for `symbols` (repeats count once; at most the provider's batch limit).
 
         `now` is the time against which future stamps are judged: pass the database's, so that a wrong
         clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
-        without being sent. Raises SettingsError or InvalidRange for what cannot be asked, and a
-        ProviderError, with status and wire bytes, when the call as a whole failed.
+        without being sent. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot
+        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed.
         """
         require_fetcher(self.provider, fetcher)
         now = now or datetime.now(UTC)
@@ -147,7 +161,7 @@ class ProviderClient:
         if not sent:
             return Fetched(Answer(failures=unknown))
         request = self.provider.build(fetcher, sent, window)
-        response, unannounced = self._send(request)
+        response, unannounced = self._send(request, self._key(key_name))
         response = self._without_key(response)
         try:
             answer = self._read(fetcher, sent, window, response, now)
@@ -189,9 +203,20 @@ class ProviderClient:
         answer = self.provider.parse(fetcher, symbols, window, response, now=now)
         return check_answer(self.provider.name, symbols, answer)
 
-    def _send(self, request: Request) -> tuple[Response, bool]:
+    def _key(self, name: str) -> SecretStr | None:
+        if not self._keys:
+            return None
+        if name not in self._keys:
+            raise SettingsError(
+                f"this worker has no key {name!r} of {self.provider.name}. Set it in "
+                f"{key_setting(self.provider.name)} or {key_setting(self.provider.name)}S, or make it inactive in "
+                "pricing.provider_keys."
+            )
+        return self._keys[name]
+
+    def _send(self, request: Request, key: SecretStr | None) -> tuple[Response, bool]:
         """Exchange bytes. Also says whether the server left the answer's size unannounced."""
-        headers = self.provider.authorize(self._key.get_secret_value()) if self._key else {}
+        headers = self.provider.authorize(key.get_secret_value()) if key else {}
         with self._transport.exchange(seconds=self._deadline, max_bytes=self._max_bytes) as exchange:
             seen: list[int] = []
             try:
@@ -255,7 +280,13 @@ class ProviderClient:
 
     def _scrub(self, text: str) -> str:
         """Providers may repeat the key they refuse; nobody else may."""
-        return text.replace(self._key.get_secret_value(), "***") if self._key else text
+        for key in self._secrets():
+            text = text.replace(key, "***")
+        return text
+
+    def _secrets(self) -> list[str]:
+        """All keys, the longest first: one may begin like another."""
+        return sorted((key.get_secret_value() for key in self._keys.values()), key=len, reverse=True)
 
     def _without_key(self, response: Response) -> Response:
         """The response as if the provider had not repeated the key, before anything is quoted from it.
@@ -263,14 +294,12 @@ class ProviderClient:
         Quotations are cut to length, and a key cut in half would pass `_scrub`. A key so short that it
         could be part of a price is left in the body, for prices must not change.
         """
-        key = self._key.get_secret_value() if self._key else ""
-        if len(key) < _LEAST_UNMISTAKABLE_KEY:
-            return response
-        return replace(
-            response,
-            body=response.body.replace(key.encode(), b"***"),
-            headers={name: self._scrub(value) for name, value in response.headers.items()},
-        )
+        body, headers = response.body, response.headers
+        for key in self._secrets():
+            if len(key) >= _LEAST_UNMISTAKABLE_KEY:
+                body = body.replace(key.encode(), b"***")
+                headers = {name: value.replace(key, "***") for name, value in headers.items()}
+        return replace(response, body=body, headers=headers)
 
 
 class _UnpackedTooLarge(Exception):
@@ -336,10 +365,20 @@ class _Unpacker:
         return bytes(self._body)
 
 
-def _checked_key(provider: Provider, key: SecretStr | None) -> SecretStr | None:
+def _checked_keys(
+    provider: Provider, given: SecretStr | Mapping[str, SecretStr] | None
+) -> dict[str, SecretStr]:
     if not provider.needs_key:
-        return None
-    secret = key.get_secret_value() if key else ""
+        return {}
+    keys = {DEFAULT_KEY_NAME: given} if isinstance(given, SecretStr) else dict(given or {})
+    for key in keys.values():
+        _check_key(provider, key.get_secret_value())
+    if not keys:
+        _check_key(provider, "")
+    return keys
+
+
+def _check_key(provider: Provider, secret: str) -> None:
     if not secret:
         raise SettingsError(
             f"{provider.name} needs an API key, but {key_setting(provider.name)} is not set. "
@@ -351,10 +390,9 @@ def _checked_key(provider: Provider, key: SecretStr | None) -> SecretStr | None:
             f"{key_setting(provider.name)} holds a space or a character that no HTTP header can carry. "
             "Copy the key again, without quotes or line ends."
         )
-    return key
 
 
-def _checked_base_url(provider: Provider, base_url: str, key: SecretStr | None) -> str:
+def _checked_base_url(provider: Provider, base_url: str, *, sends_key: bool) -> str:
     """The base URL without a trailing slash. Its text is not repeated in errors: it may hold a password."""
     try:
         url = httpx.URL(base_url)
@@ -368,7 +406,7 @@ def _checked_base_url(provider: Provider, base_url: str, key: SecretStr | None) 
             f"The key belongs into {key_setting(provider.name)}."
         )
     in_clear = url.scheme == "http" and not (is_literal(url.host) and _is_private(url.host))
-    if key is not None and in_clear:
+    if sends_key and in_clear:
         raise SettingsError(
             f"the base URL of {provider.name} would send its key unencrypted to {url.host}. Use https://."
         )

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
 from pricing_pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SANDBOX_KEY = SecretStr("sandbox-key")
-"""The key that our own sandbox expects; no secret."""
+"""The key that our own sandbox expects, and the beginning of further ones; no secret."""
 
 
 @contextmanager
@@ -35,9 +35,23 @@ def configured_clients(
                 continue
             provider = PROVIDERS[name]
             address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
-            key = SANDBOX_KEY if settings.sandbox else getattr(settings, f"{name}_api_key", None)
-            clients[name] = stack.enter_context(ProviderClient(provider, address, key))
+            keys = sandbox_keys(settings, name) if settings.sandbox else configured_keys(settings, name)
+            clients[name] = stack.enter_context(ProviderClient(provider, address, keys))
         yield clients
+
+
+def configured_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
+    """The API keys of a provider by name, as they are set."""
+    keys = dict(getattr(settings, f"{provider}_api_keys", {}))
+    alone = getattr(settings, f"{provider}_api_key", None)
+    return keys if alone is None else {DEFAULT_KEY_NAME: alone, **keys}
+
+
+def sandbox_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
+    """Keys of the same names that the sandbox accepts; it counts each on its own. Real keys stay here."""
+    further = sorted(configured_keys(settings, provider).keys() - {DEFAULT_KEY_NAME})
+    secret = SANDBOX_KEY.get_secret_value()
+    return {DEFAULT_KEY_NAME: SANDBOX_KEY} | {name: SecretStr(f"{secret}-{name}") for name in further}
 
 
 def sandbox_url(settings: Settings) -> str:

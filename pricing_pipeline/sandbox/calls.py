@@ -44,6 +44,8 @@ class Admission:
     headers: Mapping[str, str] = field(default_factory=dict)
     is_over_limit: bool = False
     """Whether the refusal is for asking too much, and not for a wrong key."""
+    key_name: str | None = None
+    """Name of the key whose plan was charged; None for providers and calls without a key that is known."""
 
 
 class Provider(Protocol):

@@ -43,6 +43,8 @@ class CallRecord:
     units: int
     key: str | None
     """First 12 hex digits of the key's SHA-256."""
+    key_name: str | None = None
+    """Name of the key whose plan was charged."""
     refused: bool = False
     """Whether the plan refused it for being too much."""
     fault: str | None = None
@@ -93,7 +95,9 @@ class CallLog:
             self._totals: dict[str, _Totals] = {}
             self._worst: dict[str, dict[int, WorstWindow]] = {}
 
-    def begin(self, provider: str, call: ProviderCall, units: int, *, refused: bool) -> CallRecord:
+    def begin(
+        self, provider: str, call: ProviderCall, units: int, *, refused: bool, key_name: str | None = None
+    ) -> CallRecord:
         """Write a call down as it arrives, with what it was charged."""
         with self._lock:
             self._seq += 1
@@ -107,6 +111,7 @@ class CallLog:
                 symbols=call.symbols,
                 units=units,
                 key=fingerprint(call.key),
+                key_name=key_name,
                 refused=refused,
             )
             self._calls.append(record)

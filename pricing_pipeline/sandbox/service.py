@@ -52,7 +52,13 @@ class Sandbox:
         endpoint = request.path_params["endpoint"]
         call = provider.read(endpoint, request.query_params, request.headers, self._clock())
         admission = provider.admit(call)
-        record = self.log.begin(provider.name, call, admission.units, refused=admission.is_over_limit)
+        record = self.log.begin(
+            provider.name,
+            call,
+            admission.units,
+            refused=admission.is_over_limit,
+            key_name=admission.key_name,
+        )
         status, sent = None, 0
         try:
             if self.settings.latency_ms:

@@ -11,6 +11,8 @@ from pricing_pipeline.errors import SettingsError
 
 DEFAULT_KEY = "sandbox-key"
 """The key that the sandbox accepts as Twelve Data's unless told otherwise. It protects nothing."""
+MOST_KEYS = 100
+"""How many keys have a plan; further ones are refused like wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class SandboxSettings:
     port: int = 8100
     """0 takes any free port."""
     twelvedata_key: str = field(default=DEFAULT_KEY, repr=False)
+    """Accepted is also this text with a hyphen and a name: each such key has the plan once more."""
     credits_per_minute: int | None = 2000
     credits_per_day: int | None = None
     """Counted from midnight UTC, as the provider does."""

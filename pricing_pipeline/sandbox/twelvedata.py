@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,7 +21,7 @@ from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
-from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
 from pricing_pipeline.sandbox.units import decimal_text
 
 MOST_SYMBOLS = 120
@@ -39,8 +41,16 @@ class _Refused(Exception):
     """A parameter that the provider does not accept."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one key has used."""
+
+    minute: UnitWindow
+    day: UnitWindow
+
+
 class TwelveData:
-    """The provider as one account sees it."""
+    """The provider as the accounts behind its keys see it."""
 
     name = "twelvedata"
 
@@ -49,10 +59,7 @@ class TwelveData:
         self._style = settings.error_style
         self._market = market
         self._key = settings.twelvedata_key.encode()
-        self._minute = UnitWindow(
-            settings.credits_per_minute, 60, sliding=settings.credit_window == "sliding"
-        )
-        self._day = UnitWindow(settings.credits_per_day, 86_400)
+        self._plans: dict[str, _Plan] = {}
         self._year_rows = lru_cache(_YEARS_KEPT)(self._render_year)
         self._members: dict[str, Callable[[Instrument, ProviderCall], Member]] = {
             "quote": self._quote,
@@ -72,24 +79,47 @@ class TwelveData:
         return ProviderCall(endpoint, params, tuple(symbol for symbol in asked if symbol), key, now)
 
     def admit(self, call: ProviderCall) -> Admission:
-        if call.key is None or not hmac.compare_digest(call.key.encode(), self._key):
+        name = self._key_name(call.key)
+        plan = None if name is None else self._plan(name)
+        if plan is None:
             return Admission(0, self._reply(text.wrong_key(self._style)))
         units = 0 if call.endpoint == "api_usage" else max(len(call.symbols), 1)
         at = call.now.timestamp()
-        used, used_today = self._minute.charge(units, at), self._day.charge(units, at)
+        used, used_today = plan.minute.charge(units, at), plan.day.charge(units, at)
         headers = {"Api-Credits-Used": str(used), "Api-Credits-Request": str(units)}
-        if (left := self._minute.left(used)) is not None:
+        if (left := plan.minute.left(used)) is not None:
             headers["Api-Credits-Left"] = str(left)
         refusal = None
-        if units and self._day.limit is not None and used_today > self._day.limit:
-            refusal = self._reply(text.out_of_credits("day", used_today, self._day.limit))
-        elif units and self._minute.limit is not None and used > self._minute.limit:
-            refusal = self._reply(text.out_of_credits("minute", used, self._minute.limit))
-        return Admission(units, refusal, headers, is_over_limit=refusal is not None)
+        if units and plan.day.limit is not None and used_today > plan.day.limit:
+            refusal = self._reply(text.out_of_credits("day", used_today, plan.day.limit))
+        elif units and plan.minute.limit is not None and used > plan.minute.limit:
+            refusal = self._reply(text.out_of_credits("minute", used, plan.minute.limit))
+        return Admission(units, refusal, headers, is_over_limit=refusal is not None, key_name=name)
+
+    def _key_name(self, key: str | None) -> str | None:
+        """`default` for the key itself, NAME for the key with -NAME behind it, None for any other."""
+        given = (key or "").encode()
+        if hmac.compare_digest(given, self._key):
+            return "default"
+        name = given[len(self._key) + 1 :].decode(errors="replace")
+        is_further = hmac.compare_digest(given[: len(self._key) + 1], self._key + b"-")
+        return name if is_further and re.fullmatch("[a-z0-9][a-z0-9_-]{0,47}", name) else None
+
+    def _plan(self, key_name: str) -> _Plan | None:
+        """The windows of a key, as of an account of its own; None when there are too many keys."""
+        plan = self._plans.get(key_name)
+        if plan is None and len(self._plans) < MOST_KEYS:
+            settings = self._settings
+            sliding = settings.credit_window == "sliding"
+            plan = self._plans[key_name] = _Plan(
+                UnitWindow(settings.credits_per_minute, 60, sliding=sliding),
+                UnitWindow(settings.credits_per_day, 86_400),
+            )
+        return plan
 
     def answer(self, call: ProviderCall) -> Reply:
         if call.endpoint == "api_usage":
-            return self._reply((200, self._usage(call.now)))
+            return self._reply((200, self._usage(call)))
         make = self._members.get(call.endpoint)
         if make is None:
             served = ", ".join(f"/{name}" for name in (*self._members, "api_usage"))
@@ -107,14 +137,13 @@ class TwelveData:
 
     def plan(self) -> dict[str, object]:
         return {
-            "credits_per_minute": self._minute.limit,
-            "credits_per_day": self._day.limit,
+            "credits_per_minute": self._settings.credits_per_minute,
+            "credits_per_day": self._settings.credits_per_day,
             "credit_window": self._settings.credit_window,
         }
 
     def reset(self) -> None:
-        self._minute.reset()
-        self._day.reset()
+        self._plans.clear()
 
     def _reply(self, member: Member) -> Reply:
         code, body = member
@@ -129,15 +158,16 @@ class TwelveData:
             return text.unknown_symbol(self._style, symbol, call.params.get("symbol", ""), interval)
         return make(instrument, call)
 
-    def _usage(self, now: datetime) -> str:
-        at = now.timestamp()
+    def _usage(self, call: ProviderCall) -> str:
+        at = call.now.timestamp()
+        plan = self._plans[self._key_name(call.key) or ""]
         usage: dict[str, object] = {
-            "timestamp": now.strftime("%Y-%m-%d %H:%M:%S"),
-            "current_usage": self._minute.used(at),
-            "plan_limit": self._minute.limit,
+            "timestamp": call.now.strftime("%Y-%m-%d %H:%M:%S"),
+            "current_usage": plan.minute.used(at),
+            "plan_limit": plan.minute.limit,
         }
-        if self._day.limit is not None:  # plans without a daily cap do not mention one
-            usage |= {"daily_usage": self._day.used(at), "plan_daily_limit": self._day.limit}
+        if plan.day.limit is not None:  # plans without a daily cap do not mention one
+            usage |= {"daily_usage": plan.day.used(at), "plan_daily_limit": plan.day.limit}
         return json.dumps(usage, separators=(",", ":"))
 
     def _quote(self, instrument: Instrument, call: ProviderCall) -> Member:

@@ -189,7 +189,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
     def work(number: int, turn: int, connection: Connection[Any]) -> None:
         provider = (TWELVEDATA, MFAPI)[turn % 2]
         rows = connection.execute(
-            "SELECT id, claim_token FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
+            "SELECT id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
             [provider, f"w{number}"],
         ).fetchall()
         if not rows:
@@ -201,8 +201,12 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
             connection.execute("SELECT pricing.extend_tasks(%s, %s)", claim)
         with connection.transaction():
             connection.execute("SELECT pricing.hold_tasks(%s, %s)", claim)
+            kind = "schema_drift" if turn % 10 == 9 else None
+            for call in sorted({row[2] for row in rows}):
+                connection.execute("SELECT pricing.settle_call(%s, 'ok', 200, 9, NULL, %s)", [call, kind])
+                connection.execute("SELECT pricing.judge_call(%s, 2000)", [call])
             if turn % 3 == 0:
-                connection.execute("SELECT pricing.throttle(%s, interval '1 ms', 'x')", [provider])
+                connection.execute("SELECT pricing.throttle(%s, 'default', interval '1 ms', 'x')", [provider])
             connection.execute(ends[turn // 2 % len(ends)], claim)
 
     def run(number: int) -> None:

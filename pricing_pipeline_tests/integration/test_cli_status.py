@@ -22,6 +22,7 @@ KEYS = {
     *(
         "queue",
         "quota",
+        "budget",
         "warnings",
         "urls",
         "processes",
@@ -63,6 +64,19 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "units_limit": 2000,
         "blocked_seconds": None,
         "blocked_reason": None,
+        "breaker": "closed",
+        "breaker_seconds": None,
+        "breaker_reason": None,
+        "stop": None,
+        "keys": {
+            "default": {
+                "is_active": True,
+                "units_left": 1999,
+                "units_limit": 2000,
+                "blocked_seconds": None,
+                "blocked_reason": None,
+            }
+        },
     }
     used, left = (content["quota"]["twelvedata"][name] for name in ("used_bytes", "left_bytes"))
     assert used > 0
@@ -79,6 +93,24 @@ def test_b10_a_blocked_provider_and_dead_tasks_are_seen(cli: CommandLine, core: 
     assert content["quota"]["twelvedata"]["blocked_reason"] == "too fast"
     assert content["queue"] == {"pending": 1, "processing": 0, "scheduled": 0, "dead": 1}
     assert "too fast" in cli("status").stdout
+
+
+def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 2 WHERE provider = 'twelvedata'")
+    core.call("SELECT pricing.register_keys('twelvedata', '{default,second}')")
+    core.throttle("twelvedata", 40, "second")
+    core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(9)))
+    content = cli("status", "--json").json
+    assert content["budget"]["twelvedata"]["units_needed_per_minute"] == 9
+    assert content["budget"]["twelvedata"]["units_allowed_per_minute"] == 4
+    said = cli("status").stdout
+    assert "key second for " in said
+    assert "warning:     twelvedata cannot serve the 9 watched pairs" in said
+    core.call("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
+    assert cli("status", "--json").json["quota"]["twelvedata"]["breaker"] == "open"
+    assert "breaker open, probed in " in cli("status").stdout
 
 
 def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(

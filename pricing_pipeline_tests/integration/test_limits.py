@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from pricing_pipeline import limits
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -48,6 +49,18 @@ def charged(core: Core, units: int, at: datetime, provider: str = TWELVEDATA) ->
         units=units,
         at=at,
     )
+
+
+def answered(core: Core) -> None:
+    """A good answer arrives, to a call that was under way."""
+    call_id = core.one(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, worker, started_at)"
+        " VALUES ('twelvedata', 'equity_quote', '{}', '-infinity', 'infinity', 1, 0, 'w', pricing.clock())"
+        " RETURNING call_id"
+    )
+    with core.engine.begin() as connection:
+        limits.settle(connection, call_id, "ok", http_status=200, wire_bytes=0)
 
 
 def admitted(core: Core, provider: str = TWELVEDATA) -> int:
@@ -157,8 +170,7 @@ def test_c1_a_refusal_without_a_time_pauses_for_growing_times_up_to_a_minute(
     for pause in (5, 10, 20, 40, 60, 60):
         assert core.throttle(TWELVEDATA, None) == pytest.approx(pause, abs=1)
         clock.advance(pause + 1)
-    with core.engine.begin() as connection:
-        connection.exec_driver_sql("SELECT pricing.unthrottle('twelvedata')")
+    answered(core)
     assert core.throttle(TWELVEDATA, None) == pytest.approx(5, abs=1), "an answer ends the growing"
 
 
@@ -166,7 +178,7 @@ def test_c1_an_answer_within_a_pause_does_not_end_it(core: Core, clock: Clock) -
     """It was on its way before the refusal: neither the pause nor its growing is over."""
     core.throttle(TWELVEDATA, None)
     core.throttle(TWELVEDATA, None)
-    core.rows("SELECT pricing.unthrottle('twelvedata')")
+    answered(core)
     assert core.allowance().blocked_seconds == pytest.approx(10, abs=3)
     clock.advance(11)
     assert core.throttle(TWELVEDATA, None) == pytest.approx(20, abs=3)

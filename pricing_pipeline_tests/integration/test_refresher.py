@@ -221,7 +221,7 @@ def test_c1_after_the_pause_a_throttled_provider_is_asked_again(
     clock.advance(7)
     work_until(refresher, lambda: core.task("AAPL").status == "completed")
     assert core.task("AAPL").attempt == 1
-    assert core.one("SELECT throttles FROM pricing.provider_state WHERE provider = 'twelvedata'") == 0
+    assert core.one("SELECT throttles FROM pricing.provider_keys WHERE provider = 'twelvedata'") == 0
 
 
 def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, sandbox: RunningSandbox) -> None:

@@ -77,6 +77,10 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
         assert header == "| symbol | price | observed (UTC) | provider |"
         assert len(rows) == min(symbols, 8)
         assert len(seen["latest_prices"]) < 1000
+    (provider,) = map(said, stage.observations("provider", TWELVEDATA))
+    assert (provider["breaker"], provider["state"]) == ("closed", "is called"), (
+        "told once, as nothing changed"
+    )
     audit(core)
 
 

@@ -95,6 +95,17 @@ def test_g3_b17_a_drain_at_work_needs_no_other(stage: Stage, core: Core) -> None
     assert skip in {"a drain is at work for another 120 s", "a drain is at work for another 119 s"}
 
 
+def test_b16_a_skip_reason_says_which_provider_is_left_alone(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    begin_drain(core)
+    core.rows("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
+    core.rows("SELECT pricing.throttle('mfapi', 'default', interval '40 seconds', 'too fast')")
+    skip = str(stage.tick(SENSOR).skip_message)
+    assert "a drain is at work" in skip
+    assert "twelvedata: its breaker is open (10 of 12 calls failed); the next probe is made in " in skip
+    assert "mfapi is blocked for " in skip
+
+
 def test_g3_b17_an_ending_drain_hands_over_to_one_successor(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     drain = begin_drain(core)

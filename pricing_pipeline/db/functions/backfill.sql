@@ -55,6 +55,7 @@ BEGIN
           AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END) w;
     IF plan.symbols IS NOT NULL THEN
         PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
+        PERFORM pricing.check_backfill_quota(plan_backfill.backfill_id);
     END IF;
     SELECT p.open + p.failed INTO tasks FROM pricing.backfill_progress(plan_backfill.backfill_id) p;
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;

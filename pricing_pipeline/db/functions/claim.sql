@@ -1,105 +1,144 @@
 -- Taking tasks and planning calls, within what the provider allows now. Lock order: see queue.sql.
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
-    wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL)
+    wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL,
+    keys text[] DEFAULT NULL)
 RETURNS TABLE (id bigint, data_type text, symbol text, window_start date, window_end date, priority integer,
-               attempt smallint, claim_token uuid, claimed_at timestamptz, call_id bigint, fetcher text)
+               attempt smallint, claim_token uuid, claimed_at timestamptz, call_id bigint, fetcher text, key_name text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;
     state pricing.provider_state;
-    units_left bigint;
-    bytes_used bigint;
-    quota bigint;
-    token uuid := gen_random_uuid();
+    collector pricing.data_collectors;
+    chosen record;
+    used bigint;
+    most_tasks integer;
+    is_probe boolean;
     backfill_first boolean;
-    claimed integer;
+    token uuid := gen_random_uuid();
+    planned record;
+    fitting integer;
+    planned_id bigint;
+    taken bigint[] := '{}';
+    taken_calls bigint[] := '{}';
+    taken_fetchers text[] := '{}';
 BEGIN
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
     SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
-    SELECT p.quota_bytes INTO quota FROM pricing.data_collectors p WHERE p.provider = wanted_provider AND p.is_active;
-    IF quota IS NULL OR state.blocked_until > now_ THEN
+    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider AND p.is_active;
+    -- Until breaker_until an open breaker waits, and a half-open one trusts that its probe is alive.
+    IF collector IS NULL OR state.breaker_until > now_ THEN
         RETURN;
     END IF;
-    units_left := pricing.units_available(wanted_provider, now_);
-    IF units_left < 1 THEN
-        RETURN;
-    END IF;
-    bytes_used := pricing.bytes_used(wanted_provider, now_);
-    backfill_first := state.claims % 10 = 9;
+    is_probe := state.breaker <> 'closed';
 
-    RETURN QUERY
-    WITH ahead AS MATERIALIZED (
-        -- Every tenth claim begins with a backfill, so that live work never starves it. Busy symbols are left
-        -- out here and below, not later: many tasks of one that is being fetched would hide all others.
-        SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 0 AS lane
-        FROM pricing.api_call_queue_live q
-        WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
-          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing')
-        ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
-    rest AS MATERIALIZED (
-        SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes, 1 AS lane
-        FROM pricing.api_call_queue_live q
-        WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
-          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing')
-        ORDER BY q.priority DESC, q.cadence_minutes, q.id
-        LIMIT least(max_calls * (SELECT max(greatest(c.batch_size, c.window_batch_size))
-                                 FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider), 5000)
-        FOR UPDATE SKIP LOCKED),
-    candidates AS (
-        SELECT * FROM ahead UNION ALL SELECT * FROM rest),
-    -- Calls for one symbol are made one after the other.
-    alone AS (
-        SELECT c.*, row_number() OVER (PARTITION BY c.symbol ORDER BY c.lane, c.priority DESC, c.cadence_minutes, c.id) AS nth
-        FROM candidates c),
-    placed AS (
-        SELECT a.*, k.fetcher, cap.units_per_call, cap.units_per_symbol,
-               row_number() OVER (ORDER BY a.lane, a.priority DESC, a.cadence_minutes, a.id) AS place,
-               row_number() OVER (PARTITION BY a.data_type, a.window_start, a.window_end
-                                  ORDER BY a.lane, a.priority DESC, a.cadence_minutes, a.id) - 1 AS seat,
-               CASE WHEN a.window_end = 'infinity' THEN cap.batch_size ELSE cap.window_batch_size END AS seats
-        FROM alone a
-        JOIN pricing.data_type_registry k USING (data_type)
-        JOIN pricing.provider_capabilities cap ON cap.provider = wanted_provider AND cap.fetcher = k.fetcher
-        WHERE a.nth = 1),
-    batched AS (
-        SELECT p.*, min(p.place) OVER (PARTITION BY p.data_type, p.window_start, p.window_end, p.seat / p.seats) AS call_place
-        FROM placed p),
-    priced AS (
-        SELECT b.*, dense_rank() OVER (ORDER BY b.call_place) AS call_no,
-               sum(b.units_per_symbol + CASE WHEN b.place = b.call_place THEN b.units_per_call ELSE 0 END)
-                   OVER (ORDER BY b.call_place, b.place) AS units_so_far,
-               sum(b.est_bytes) OVER (ORDER BY b.call_place, b.place) AS bytes_so_far
-        FROM batched b),
-    -- The largest prefix that fits: backfill stops at 75 % of the quota, scheduled at 90 %, the rest at 95 %.
-    admitted AS MATERIALIZED (
-        SELECT p.* FROM priced p
-        WHERE p.call_no <= max_calls AND p.units_so_far <= units_left
-          AND bytes_used + p.bytes_so_far <= quota / 100 * CASE p.priority WHEN -2 THEN 75 WHEN -1 THEN 90 ELSE 95 END),
-    calls AS MATERIALIZED (
-        SELECT a.call_no, nextval('pricing.call_id_seq') AS call_id, a.data_type, a.window_start, a.window_end,
-               array_agg(a.symbol ORDER BY a.place) AS symbols,
-               max(a.units_per_call) + sum(a.units_per_symbol) AS units, sum(a.est_bytes) AS est_bytes
-        FROM admitted a GROUP BY a.call_no, a.data_type, a.window_start, a.window_end),
-    logged AS (
+    SELECT r.key_name, r.units_left, r.is_pressed, r.is_feeling INTO chosen FROM pricing.key_room(wanted_provider, now_) r
+    WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
+    ORDER BY r.units_left DESC, r.key_name LIMIT 1;
+    IF chosen IS NULL THEN
+        RETURN;
+    END IF;
+    IF collector.request_delay_ms > 0 THEN
+        IF state.last_call_at > now_ - make_interval(
+               secs => collector.request_delay_ms / 1000.0 * CASE WHEN chosen.is_pressed THEN 2 ELSE 1 END) THEN
+            RETURN;
+        END IF;
+        max_calls := 1;
+    END IF;
+    IF is_probe OR chosen.is_feeling THEN
+        max_calls := 1;
+    END IF;
+    used := pricing.bytes_used(wanted_provider, now_);
+    backfill_first := state.claims % 10 = 9;
+    -- Locking more rows than the units can pay for would be work for nothing.
+    SELECT least(max_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
+                 CASE WHEN min(c.units_per_symbol) > 0 THEN chosen.units_left / min(c.units_per_symbol) END)
+    INTO most_tasks FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider;
+    IF is_probe THEN
+        most_tasks := 1;
+    END IF;
+
+    FOR planned IN
+        WITH ahead AS MATERIALIZED (
+            -- Every tenth claim begins with a backfill, so that live work never starves it. Busy symbols are left
+            -- out here and below, not later: many tasks of one that is being fetched would hide all others.
+            -- OFFSET 0 keeps it a look into the index for each row: a join would read what finished claims left there.
+            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes
+            FROM pricing.api_call_queue_live q
+            WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
+              AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
+            ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
+        rest AS MATERIALIZED (
+            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes
+            FROM pricing.api_call_queue_live q
+            WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
+              AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
+            ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED),
+        placed AS MATERIALIZED (
+            SELECT c.*, row_number() OVER () AS place FROM (SELECT * FROM ahead UNION ALL SELECT * FROM rest) c),
+        kinds AS MATERIALIZED (
+            SELECT k.data_type, k.fetcher, cap.units_per_call, cap.units_per_symbol, cap.batch_size, cap.window_batch_size
+            FROM pricing.provider_capabilities cap JOIN pricing.data_type_registry k USING (fetcher)
+            WHERE cap.provider = wanted_provider),
+        seated AS (
+            SELECT p.*, k.fetcher, k.units_per_call, k.units_per_symbol,
+                   (row_number() OVER (PARTITION BY p.data_type, p.window_start, p.window_end ORDER BY p.place) - 1)
+                       / CASE WHEN p.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END AS nth
+            FROM placed p JOIN kinds k USING (data_type)
+            -- Calls for one symbol are made one after the other.
+            WHERE p.place IN (SELECT min(x.place) FROM placed x GROUP BY x.symbol))
+        SELECT s.data_type, s.fetcher, s.window_start, s.window_end, s.units_per_call, s.units_per_symbol,
+               count(*)::integer AS tasks, sum(s.est_bytes)::bigint AS est_bytes,
+               array_agg(s.id ORDER BY s.place) AS ids, array_agg(s.symbol ORDER BY s.place) AS symbols,
+               array_agg(s.est_bytes ORDER BY s.place) AS sizes, array_agg(s.priority ORDER BY s.place) AS priorities
+        FROM seated s GROUP BY 1, 2, 3, 4, 5, 6, s.nth ORDER BY min(s.place) LIMIT max_calls
+    LOOP
+        -- The largest prefix that fits, into the units and into the quota.
+        fitting := CASE WHEN chosen.units_left < planned.units_per_call THEN 0
+                        WHEN planned.units_per_symbol = 0 THEN planned.tasks
+                        ELSE least((chosen.units_left - planned.units_per_call) / planned.units_per_symbol, planned.tasks) END;
+        EXIT WHEN fitting < 1;
+        IF used + planned.est_bytes > pricing.quota_for(collector.quota_bytes, -2) THEN
+            SELECT count(*), sum(u.size) INTO fitting, planned.est_bytes
+            FROM (SELECT s.size, s.priority, sum(s.size) OVER (ORDER BY s.place) AS so_far
+                  FROM unnest(planned.sizes[:fitting], planned.priorities) WITH ORDINALITY AS s (size, priority, place)) u
+            WHERE used + u.so_far <= pricing.quota_for(collector.quota_bytes, u.priority);
+            CONTINUE WHEN fitting < 1;
+        ELSIF fitting < planned.tasks THEN
+            planned.est_bytes := (SELECT sum(size) FROM unnest(planned.sizes[:fitting]) AS size);
+        END IF;
         INSERT INTO pricing.collector_call_log
-            (call_id, provider, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-        SELECT c.call_id, wanted_provider, c.data_type, c.symbols, c.window_start, c.window_end, c.units, c.est_bytes,
-               run, worker_name, now_
-        FROM calls c)
+            (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
+        VALUES (wanted_provider, chosen.key_name, planned.data_type, planned.symbols[:fitting], planned.window_start,
+                planned.window_end, planned.units_per_call + fitting * planned.units_per_symbol, planned.est_bytes,
+                run, worker_name, now_)
+        RETURNING collector_call_log.call_id INTO planned_id;
+        chosen.units_left := chosen.units_left - planned.units_per_call - fitting * planned.units_per_symbol;
+        used := used + planned.est_bytes;
+        taken := taken || planned.ids[:fitting];
+        taken_calls := taken_calls || array_fill(planned_id, ARRAY[fitting]);
+        taken_fetchers := taken_fetchers || array_fill(planned.fetcher, ARRAY[fitting]);
+    END LOOP;
+    IF planned_id IS NULL THEN
+        RETURN;
+    END IF;
+
+    UPDATE pricing.provider_state s
+    SET claims = s.claims + 1, last_call_at = now_,
+        breaker = CASE WHEN is_probe THEN 'half_open' ELSE 'closed' END,
+        breaker_until = CASE WHEN is_probe THEN now_ + lease END,
+        probe_call = CASE WHEN is_probe THEN planned_id END
+    WHERE s.provider = wanted_provider;
+    RETURN QUERY
     UPDATE pricing.api_call_queue_live q
     SET status = 'processing', attempt = q.attempt + 1, claim_token = token, claimed_at = now_,
-        lease_until = now_ + lease, worker = worker_name, call_id = c.call_id
-    FROM admitted a JOIN calls c USING (call_no)
-    WHERE q.id = a.id
-    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token, q.claimed_at, q.call_id, a.fetcher;
-
-    GET DIAGNOSTICS claimed = ROW_COUNT;
-    IF claimed > 0 THEN
-        UPDATE pricing.provider_state s SET claims = s.claims + 1 WHERE s.provider = wanted_provider;
-    END IF;
+        lease_until = now_ + lease, worker = worker_name, call_id = t.call_id
+    FROM unnest(taken, taken_calls, taken_fetchers) AS t (id, call_id, fetcher)
+    WHERE q.id = t.id
+    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token,
+              q.claimed_at, q.call_id, t.fetcher, chosen.key_name;
 END $$;
-COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls, and logs those calls as open. The transaction must be committed before the calls are made.';
+COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[]) IS
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.';

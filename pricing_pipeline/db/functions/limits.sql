@@ -1,39 +1,91 @@
--- Rate limits and quota. The call log is the memory of both.
+-- Rate limits and quota. The call log is the memory of both. What outcomes say about a provider is in breakers.sql.
+
+CREATE OR REPLACE FUNCTION pricing.key_room(wanted_provider text, now_ timestamptz)
+RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean,
+               blocked_until timestamptz, blocked_reason text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT coalesce(k.key_name, 'default'), coalesce(k.is_active, true),
+           coalesce(k.is_active, true) AND coalesce(k.blocked_until, '-infinity') <= now_
+               -- After a refusal one call at a time feels the way, so that no wave follows the pause.
+               AND NOT (coalesce(k.throttles, 0) > 0 AND EXISTS (
+                   SELECT FROM pricing.collector_call_log c
+                   WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
+                     AND c.started_at > now_ - interval '60 seconds')),
+           coalesce(room.units_left, 1000000000)::bigint, room.units_limit,
+           coalesce(k.throttles, 0) > 0, coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false),
+           k.blocked_until, k.blocked_reason
+    FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys k USING (provider)
+    CROSS JOIN LATERAL (
+        SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END)
+                   AS units_left,
+               min(plan.units) AS units_limit
+        FROM (SELECT l.window_seconds, l.day_timezone, coalesce(own.units, l.units) AS units,
+                     -- What providers say is left is of their longest window below a day.
+                     l.window_seconds = max(l.window_seconds) OVER () AS is_reported
+              FROM pricing.provider_limits l
+              LEFT JOIN pricing.provider_key_limits own
+                  ON (own.provider, own.name, own.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
+              WHERE l.provider = wanted_provider) plan
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(c.units), 0) AS units FROM pricing.collector_call_log c
+            WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
+              AND c.started_at > CASE
+                  WHEN plan.window_seconds IS NOT NULL THEN now_ - pricing.limit_window(plan.window_seconds)
+                  ELSE date_trunc('day', now_, plan.day_timezone) - interval '0.5 seconds' END) used) room;
+END $$;
+COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
+    'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
+
+
+CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    RETURN make_interval(secs => seconds + least(0.5, greatest(0.05, 0.02 * seconds)));
+END $$;
+COMMENT ON FUNCTION pricing.limit_window(integer) IS
+    'How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.';
+
 
 CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ timestamptz) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    -- A call reaches the provider a little after it was logged, so a window is taken longer by a margin.
-    SELECT coalesce(min(l.units - coalesce((
-        SELECT sum(c.units) FROM pricing.collector_call_log c
-        WHERE c.provider = l.provider
-          AND c.started_at > CASE
-              WHEN l.window_seconds IS NOT NULL
-              THEN now_ - make_interval(secs => l.window_seconds + least(0.5, greatest(0.05, 0.02 * l.window_seconds)))
-              ELSE date_trunc('day', now_, l.day_timezone) - interval '0.5 seconds' END), 0)), 1000000000)::bigint
-    FROM pricing.provider_limits l WHERE l.provider = wanted_provider
-$$;
-COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units the provider may be charged now, the least over its limits. Exact only under the lock of its provider_state row.';
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT coalesce(sum(greatest(r.units_left, 0)), 0) FROM pricing.key_room(wanted_provider, now_) r
+            WHERE r.is_usable OR r.is_feeling);
+END $$;
+COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units that a provider may be charged now, over all its active keys that are not blocked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamptz) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT (coalesce((SELECT sum(u.bytes) FROM pricing.api_data_usage u
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (coalesce((SELECT sum(u.bytes) FROM pricing.api_data_usage u
                       WHERE u.provider = wanted_provider AND u.hour > now_ - make_interval(hours => 721)), 0)
           + coalesce((SELECT sum(c.reserved_bytes) FROM pricing.collector_call_log c
-                      WHERE c.provider = wanted_provider AND c.finished_at IS NULL), 0))::bigint
-$$;
+                      WHERE c.provider = wanted_provider AND c.finished_at IS NULL), 0))::bigint;
+END $$;
 COMMENT ON FUNCTION pricing.bytes_used(text, timestamptz) IS 'Bytes of the last 720 hours (an hour that is partly in counts whole), calls in flight included at their estimate.';
 
 
+CREATE OR REPLACE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    RETURN quota / 100 * CASE priority WHEN -2 THEN 75 WHEN -1 THEN 90 ELSE 95 END;
+END $$;
+COMMENT ON FUNCTION pricing.quota_for(bigint, integer) IS 'How much of a quota work of this priority may use: backfill stops at 75 %, scheduled at 90 %, the rest at 95 %.';
+
+
 CREATE OR REPLACE FUNCTION pricing.settle_call(
-    settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL) RETURNS boolean
+    settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL, kind text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     call pricing.collector_call_log;
 BEGIN
     UPDATE pricing.collector_call_log c
-    SET outcome = result, http_status = status, wire_bytes = bytes, error = left(message, 500), finished_at = now_
+    SET outcome = result, http_status = status, wire_bytes = bytes, error = left(message, 500), failure_kind = kind, finished_at = now_
     WHERE c.call_id = settled AND c.finished_at IS NULL
     RETURNING * INTO call;
     IF NOT FOUND THEN
@@ -43,26 +95,57 @@ BEGIN
     VALUES (call.provider, date_trunc('hour', now_, 'UTC'), 1, call.units, bytes)
     ON CONFLICT ON CONSTRAINT api_data_usage_pkey
         DO UPDATE SET calls = u.calls + 1, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
+    IF result = 'ok' AND kind IS NULL AND bytes > 0 THEN
+        PERFORM pricing.learn_size(call, now_);
+    END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text) IS 'Closes a call and books its wire bytes, once; false when it was closed before.';
+COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS 'Closes a call and books its wire bytes, once; false when it was closed before.';
+
+
+CREATE OR REPLACE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    each float8 := call.wire_bytes / greatest(cardinality(call.symbols), 1)::float8;
+    unit text := 'symbol';
+    overrun boolean := call.wire_bytes > 2 * call.reserved_bytes;
+BEGIN
+    IF call.window_end <> 'infinity' THEN
+        -- A short span is mostly its frame, of which the estimate allows 1,000 bytes: it says little about a day.
+        IF call.window_end - call.window_start < 29 AND NOT overrun THEN
+            RETURN;
+        END IF;
+        unit := 'day';
+        each := greatest(each - 1000, 1) / (call.window_end - call.window_start + 1);
+    END IF;
+    INSERT INTO pricing.size_estimates AS s (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at, last_overrun_ratio)
+    VALUES (call.provider, call.data_type, unit, each, now_, overrun::integer, CASE WHEN overrun THEN now_ END,
+            CASE WHEN overrun THEN call.wire_bytes / greatest(call.reserved_bytes, 1)::float8 END)
+    ON CONFLICT ON CONSTRAINT size_estimates_pkey DO UPDATE
+    SET bytes = 0.9 * s.bytes + 0.1 * excluded.bytes, measurements = s.measurements + 1, measured_at = excluded.measured_at,
+        overruns = s.overruns + excluded.overruns, last_overrun_at = coalesce(excluded.last_overrun_at, s.last_overrun_at),
+        last_overrun_ratio = coalesce(excluded.last_overrun_ratio, s.last_overrun_ratio);
+END $$;
+COMMENT ON FUNCTION pricing.learn_size(pricing.collector_call_log, timestamptz) IS
+    'Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.';
 
 
 CREATE OR REPLACE FUNCTION pricing.expire_calls() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    forgotten bigint;
+    forgotten pricing.collector_call_log;
     expired integer := 0;
 BEGIN
     FOR forgotten IN
-        SELECT c.call_id FROM pricing.collector_call_log c
+        SELECT c.* FROM pricing.collector_call_log c
         WHERE c.finished_at IS NULL AND c.started_at < now_ - interval '60 seconds'
           AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.call_id = c.call_id AND q.status = 'processing')
-        ORDER BY c.call_id
+        ORDER BY c.provider, c.call_id
     LOOP
-        PERFORM pricing.settle_call(c.call_id, 'unknown', NULL, c.reserved_bytes, 'the worker was lost during the call; its estimate is booked')
-        FROM pricing.collector_call_log c WHERE c.call_id = forgotten;
+        PERFORM pricing.settle_call(forgotten.call_id, 'unknown', NULL, forgotten.reserved_bytes,
+                                    'the worker was lost during the call; its estimate is booked');
+        PERFORM pricing.lose_probe(forgotten.provider, forgotten.call_id);
         expired := expired + 1;
     END LOOP;
     RETURN expired;
@@ -70,29 +153,70 @@ END $$;
 COMMENT ON FUNCTION pricing.expire_calls() IS 'Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.';
 
 
-CREATE OR REPLACE FUNCTION pricing.throttle(wanted_provider text, pause interval, reason text) RETURNS interval
+CREATE OR REPLACE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    chosen interval;
+    short record;
 BEGIN
-    UPDATE pricing.provider_state s
-    SET throttles = s.throttles + 1, blocked_reason = left(reason, 500),
-        -- Not coalesce(least(pause, ...), ...): least() passes over NULL.
-        blocked_until = greatest(s.blocked_until, now_ + CASE
-            WHEN pause IS NOT NULL THEN least(pause, interval '1 hour')
-            ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(s.throttles, 6), interval '60 seconds') END)
-    FROM pricing.data_collectors p
-    WHERE s.provider = wanted_provider AND p.provider = s.provider
-    RETURNING s.blocked_until - now_ INTO chosen;
-    RETURN chosen;
+    SELECT p.provider, p.quota_bytes, b.wanted_bytes,
+           greatest(pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes, 0) AS left_bytes INTO short
+    FROM (SELECT q.provider, sum(q.est_bytes) FILTER (WHERE q.backfill_id = wanted) AS wanted_bytes,
+                 coalesce(sum(q.est_bytes) FILTER (WHERE q.backfill_id <> wanted AND q.status <> 'processing'), 0) AS other_bytes
+          FROM pricing.api_call_queue_live q WHERE q.backfill_id IS NOT NULL GROUP BY 1) b
+    JOIN pricing.data_collectors p USING (provider)
+    WHERE b.wanted_bytes > pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes
+    ORDER BY 1 LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'the backfill needs about % bytes from %, but % are left: backfills stop at 75 %% of its quota of % bytes, and earlier ones wait',
+            short.wanted_bytes, short.provider, short.left_bytes, short.quota_bytes
+            USING HINT = 'Ask for fewer days or symbols, try again when bytes of the last 30 days have left the window, or raise quota_bytes in pricing.data_collectors.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
 END $$;
-COMMENT ON FUNCTION pricing.throttle(text, interval, text) IS 'Stops all workers'' calls to a provider for as long as it asked (1 h at most), or for a growing pause. Returns the pause.';
+COMMENT ON FUNCTION pricing.check_backfill_quota(uuid) IS 'Refuses a backfill that has just been queued if it cannot fit into what its providers'' quotas leave for backfills.';
 
 
-CREATE OR REPLACE FUNCTION pricing.unthrottle(wanted_provider text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.provider_state SET throttles = 0, blocked_reason = NULL
-    WHERE provider = wanted_provider AND throttles > 0 AND blocked_until <= pricing.clock()
-$$;
-COMMENT ON FUNCTION pricing.unthrottle(text) IS 'The provider answers again: forget the growing pause.';
+CREATE OR REPLACE FUNCTION pricing.budget()
+RETURNS TABLE (provider text, pairs bigint, units_needed float8, units_allowed float8, bytes_needed bigint, bytes_allowed bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    WITH wanted AS (
+        SELECT d.data_type, d.symbol, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl, r.fetcher,
+               r.estimated_data_size_bytes
+        FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
+        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+        WHERE r.is_active AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))),
+    served AS (
+        SELECT p.provider, count(*) AS pairs,
+               -- Calls of many symbols share the price of the call.
+               sum((c.units_per_symbol + c.units_per_call::float8 / c.batch_size) / w.ttl) AS units,
+               sum(coalesce(s.bytes, w.estimated_data_size_bytes) / w.ttl) * 43200 AS bytes
+        FROM wanted w
+        LEFT JOIN pricing.provider_routing broad ON broad.data_type = w.data_type AND broad.symbol IS NULL AND broad.is_active
+        LEFT JOIN pricing.provider_routing own ON own.data_type = w.data_type AND own.symbol = w.symbol AND own.is_active
+        JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
+        JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = w.fetcher
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')
+        GROUP BY 1)
+    SELECT p.provider, coalesce(s.pairs, 0), coalesce(s.units, 0), allowed.units, coalesce(s.bytes, 0)::bigint,
+           pricing.quota_for(p.quota_bytes, 0)
+    FROM pricing.data_collectors p LEFT JOIN served s USING (provider)
+    CROSS JOIN LATERAL (
+        SELECT sum(each.units) AS units
+        FROM (VALUES (p.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k USING (provider)
+        CROSS JOIN LATERAL (
+            SELECT min(coalesce(o.units, l.units) * 60::float8 / coalesce(l.window_seconds, 86400)) AS units
+            FROM pricing.provider_limits l
+            LEFT JOIN pricing.provider_key_limits o
+                ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
+            WHERE l.provider = p.provider) each
+        WHERE coalesce(k.is_active, true)) allowed
+    WHERE p.is_active ORDER BY 1;
+END $$;
+COMMENT ON FUNCTION pricing.budget() IS
+    'What is watched, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).';

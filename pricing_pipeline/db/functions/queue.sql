@@ -1,7 +1,7 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, release, promote, recover.
--- Lock order everywhere: demand, live tasks, provider_state; rows of one table in key order. A claim locks
--- provider_state first, and waits for nothing after it.
+-- Lock order everywhere: demand, live tasks, the call, api_data_usage, size_estimates, provider_state, provider_keys;
+-- rows of one table in key order. A claim locks provider_state first, and waits for nothing after it.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
     wanted_type text, symbols text[], priorities integer[],
@@ -29,13 +29,15 @@ BEGIN
         INSERT INTO pricing.api_call_queue_live AS live
             (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
         SELECT wanted_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, k.default_ttl_minutes,
-               CASE WHEN r.window_end = 'infinity' THEN k.estimated_data_size_bytes
-                    ELSE 1000 + (r.window_end - r.window_start + 1)::bigint * c.bytes_per_day END,
+               CASE WHEN r.window_end = 'infinity' THEN ceil(coalesce(s.bytes, k.estimated_data_size_bytes))
+                    ELSE 1000 + ceil((r.window_end - r.window_start + 1) * coalesce(s.bytes, c.bytes_per_day)) END,
                now_, backfill
         FROM routed r
         JOIN pricing.data_type_registry k ON k.data_type = wanted_type AND k.is_active
         JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        LEFT JOIN pricing.size_estimates s
+            ON (s.provider, s.data_type, s.per) = (r.provider, wanted_type, CASE WHEN r.window_end = 'infinity' THEN 'symbol' ELSE 'day' END)
         -- Looking first spares the lock that a conflicting insert takes even when it changes nothing.
         WHERE NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q

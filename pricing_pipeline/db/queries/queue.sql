@@ -1,8 +1,8 @@
 -- name: claim
 -- Take what the provider allows now, as calls; commit before making them.
 SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start, nullif(window_end, 'infinity') AS window_end,
-       priority, attempt, claim_token, claimed_at, call_id, fetcher
-FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id)
+       priority, attempt, claim_token, claimed_at, call_id, fetcher, key_name
+FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]))
 ORDER BY call_id, priority DESC, id;
 
 -- name: complete

@@ -1,0 +1,153 @@
+-- What outcomes say about a provider and its keys: breakers, pauses after refusals, units that others used.
+-- Lock order: provider_state, then provider_keys, both last in a transaction.
+
+CREATE OR REPLACE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT coalesce(kind IN ('provider_down', 'schema_drift', 'throttled'), false)
+$$;
+COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
+    'Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.';
+
+
+CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    call pricing.collector_call_log;
+    state pricing.provider_state;
+    is_fault boolean;
+    calls integer;
+    faults integer;
+BEGIN
+    SELECT * INTO call FROM pricing.collector_call_log c WHERE c.call_id = judged;
+    is_fault := pricing.is_provider_fault(call.failure_kind);
+    SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = call.provider;
+    IF state.probe_call = judged THEN
+        IF is_fault THEN
+            PERFORM pricing.open_breaker(call.provider, 'the probe failed: ' || coalesce(call.error, call.failure_kind), judged);
+        ELSE
+            UPDATE pricing.provider_state s
+            SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
+            WHERE s.provider = call.provider AND s.probe_call = judged;
+        END IF;
+    ELSIF is_fault AND state.breaker = 'closed' THEN
+        SELECT count(*) INTO faults FROM pricing.collector_call_log c
+        WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', state.breaker_since)
+          AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
+        IF faults >= 10 THEN
+            SELECT count(*) INTO calls FROM pricing.collector_call_log c
+            WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', state.breaker_since)
+              AND c.outcome IN ('ok', 'failed');
+            IF faults * 2 >= calls THEN
+                PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
+                    '%s of %s calls failed, the last one: %s', faults, calls, coalesce(call.error, call.failure_kind)));
+            END IF;
+        END IF;
+    END IF;
+
+    IF call.outcome = 'ok' THEN
+        UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
+        WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
+    END IF;
+    IF said_left IS NOT NULL THEN
+        PERFORM pricing.heed_units_left(call.provider, call.key_name, said_left, now_);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
+    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held.';
+
+
+CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.provider_state s
+    SET breaker = 'open', breaker_since = pricing.clock(), breaker_openings = s.breaker_openings + 1, probe_call = NULL,
+        breaker_until = pricing.clock() + least(interval '60 seconds' * 2 ^ least(s.breaker_openings, 4), interval '10 minutes'),
+        breaker_reason = left(reason, 500)
+    WHERE s.provider = wanted_provider
+      AND CASE WHEN failed_probe IS NULL THEN s.breaker = 'closed' ELSE s.probe_call = failed_probe END
+$$;
+COMMENT ON FUNCTION pricing.open_breaker(text, text, bigint) IS
+    'Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.';
+
+
+CREATE OR REPLACE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.provider_state s
+    SET breaker = 'open', breaker_since = pricing.clock(), breaker_until = pricing.clock(), probe_call = NULL
+    WHERE s.provider = wanted_provider AND s.probe_call = lost
+$$;
+COMMENT ON FUNCTION pricing.lose_probe(text, bigint) IS 'The probe''s worker was lost, which says nothing about the provider: another one may be made at once.';
+
+
+CREATE OR REPLACE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    chosen interval;
+BEGIN
+    INSERT INTO pricing.provider_keys (provider, key_name) VALUES (wanted_provider, wanted_key) ON CONFLICT DO NOTHING;
+    UPDATE pricing.provider_keys k
+    SET throttles = k.throttles + 1, blocked_reason = left(reason, 500),
+        -- Not coalesce(least(pause, ...), ...): least() passes over NULL.
+        blocked_until = greatest(k.blocked_until, now_ + CASE
+            WHEN pause IS NOT NULL THEN least(pause, interval '1 hour')
+            ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(k.throttles, 6), interval '60 seconds') END)
+    FROM pricing.data_collectors p
+    WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key) AND p.provider = k.provider;
+    -- What was refused need not wait for this key while another one is free.
+    SELECT min(greatest(coalesce(k.blocked_until, now_) - now_, interval '0')) INTO chosen FROM pricing.provider_keys k
+    WHERE k.provider = wanted_provider AND k.is_active;
+    RETURN chosen;
+END $$;
+COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
+    'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free.';
+
+
+CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    span interval;
+    unseen integer := 0;
+    known pricing.provider_keys;
+BEGIN
+    SELECT pricing.limit_window(l.window_seconds), coalesce(own.units, l.units) - said_left - (
+               SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+               WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.started_at > now_ - pricing.limit_window(l.window_seconds))
+    INTO span, unseen
+    FROM pricing.provider_limits l
+    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, wanted_key)
+    WHERE l.provider = wanted_provider AND l.window_seconds IS NOT NULL
+    ORDER BY l.window_seconds DESC LIMIT 1;
+    SELECT * INTO known FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key);
+    IF coalesce(unseen, 0) <= 0 AND said_left > 5 AND known.reported_left IS NULL THEN
+        RETURN;
+    END IF;
+    -- More than we believed is never believed. Of two reports the gloomier one counts until it is a window old.
+    INSERT INTO pricing.provider_keys AS k (provider, key_name, reported_left, reported_at, foreign_units, foreign_until)
+    VALUES (wanted_provider, wanted_key, CASE WHEN said_left <= 5 THEN greatest(said_left, 0) END, now_,
+            greatest(unseen, 0), CASE WHEN unseen > 0 THEN now_ + span END)
+    ON CONFLICT ON CONSTRAINT provider_keys_pkey DO UPDATE
+    SET reported_left = excluded.reported_left, reported_at = excluded.reported_at,
+        foreign_units = CASE WHEN unseen > 0 AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
+                             THEN excluded.foreign_units ELSE k.foreign_units END,
+        foreign_until = CASE WHEN unseen > 0 AND (unseen >= k.foreign_units OR coalesce(k.foreign_until, '-infinity') <= now_)
+                             THEN excluded.foreign_until ELSE k.foreign_until END;
+END $$;
+COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
+    'The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.';
+
+
+CREATE OR REPLACE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    added integer;
+BEGIN
+    INSERT INTO pricing.provider_keys (provider, key_name)
+    SELECT wanted_provider, n FROM unnest(names) AS n
+    WHERE EXISTS (SELECT FROM pricing.data_collectors p WHERE p.provider = wanted_provider)
+      AND NOT EXISTS (SELECT FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, n))
+    ORDER BY n ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS added = ROW_COUNT;
+    RETURN added;
+END $$;
+COMMENT ON FUNCTION pricing.register_keys(text, text[]) IS 'A worker says which keys it holds; new ones get a row. Returns how many are new.';
