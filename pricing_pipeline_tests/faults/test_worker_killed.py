@@ -113,6 +113,25 @@ def test_b11_workers_killed_again_and_again_lose_nothing(
     assert set(stored.values()) == {1}, "no price is doubled"
 
 
+def test_b11_a_worker_that_is_interrupted_gives_its_tasks_back_before_it_ends(
+    core: Core, database_url: str, sandbox: RunningSandbox
+) -> None:
+    """No lease has to run out: the heir has them within seconds, with all their attempts."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
+    sandbox.behave("hang", count=1)
+    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=30).start() as worker:
+        wait_until(lambda: len(sandbox.calls()) == 1, seconds=20)
+        os.kill(worker.process.pid, signal.SIGINT)
+        wait_until(lambda: set(core.statuses().values()) == {"pending"}, seconds=8)
+        assert {task.attempt for task in core.tasks()} == {0}
+        assert core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0
+        finish(core, sandbox)
+    assert {task.attempt for task in core.tasks()} == {1}
+    assert {error["kind"] for task in core.tasks() for error in task.errors} == {"worker_stopped"}
+    assert len(core.rows("SELECT FROM pricing.price_history")) == 5
+    audit(core, acknowledged=5)
+
+
 def test_b11_a_worker_that_slept_through_its_lease_is_refused(
     core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox
 ) -> None:

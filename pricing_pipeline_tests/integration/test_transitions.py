@@ -1,0 +1,257 @@
+"""Every transition that docs/state-machine.md draws for tasks, taken once by the function it is drawn with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.pages import ROOT
+
+template = sample_template
+
+DAY = 86_400
+Step = Callable[[Core, Clock], object]
+
+
+def drawn() -> set[tuple[str, str, str]]:
+    page = (ROOT / "docs/state-machine.md").read_text()
+    found = re.search(r"^## Tasks\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+    assert found
+    return set(re.findall(r"^ +(\S+) --> (\S+): (.+)$", found[1], re.MULTILINE))
+
+
+# How a task comes to be in a state. Its pair is watched, as most are.
+
+
+def nothing(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "OTHER"))
+
+
+def pending(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+
+
+def processing(core: Core, clock: Clock) -> None:
+    pending(core, clock)
+    core.claim_one()
+
+
+def scheduled(core: Core, clock: Clock) -> None:
+    pending(core, clock)
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+
+
+def completed(core: Core, clock: Clock) -> None:
+    pending(core, clock)
+    core.finish(core.claim_one())
+
+
+def failed(core: Core, clock: Clock) -> None:
+    pending(core, clock)
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+
+
+def cancelled(core: Core, clock: Clock) -> None:
+    pending(core, clock)
+    by_id("cancel_tasks")(core, clock)
+
+
+STATES: dict[str, Step] = {
+    "[*]": nothing,
+    **{step.__name__: step for step in (pending, processing, scheduled, completed, failed, cancelled)},
+}
+
+
+# What takes it on.
+
+
+def by_claim(call: str) -> Step:
+    """A verb of the worker that has claimed it."""
+    sql = f"SELECT pricing.{call} FROM pricing.api_call_queue_live WHERE symbol = 'AAPL'"
+    return lambda core, clock: core.call(sql)
+
+
+def by_id(name: str) -> Step:
+    sql = f"SELECT outcome FROM pricing.{name}(ARRAY(SELECT id FROM pricing.api_call_queue WHERE symbol = 'AAPL'))"
+    return lambda core, clock: core.call(sql)
+
+
+def later(seconds: float, sql: str) -> Step:
+    def step(core: Core, clock: Clock) -> None:
+        clock.advance(seconds)
+        core.call(sql)
+
+    return step
+
+
+def last_attempt(step: Step) -> Step:
+    def act(core: Core, clock: Clock) -> None:
+        core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
+        step(core, clock)
+
+    return act
+
+
+def leave(core: Core, clock: Clock) -> None:
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    clock.advance(100)
+    core.clean()
+
+
+def retire(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
+
+
+def unroute(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.provider_routing SET is_active = false")
+    core.enqueue(QUOTE, "AAPL")
+
+
+def forget(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = finished_at")
+    clock.advance(100 * DAY)
+    core.call("SELECT pricing.prune()")
+
+
+RECOVER = later(61, "SELECT pricing.recover_tasks()")
+TAKEN: dict[tuple[str, str, str], Step] = {
+    ("[*]", "pending", "enqueue"): lambda core, clock: core.enqueue(QUOTE, "AAPL"),
+    ("[*]", "failed", "enqueue"): unroute,
+    ("pending", "processing", "claim_calls"): lambda core, clock: core.claim_one(),
+    ("processing", "completed", "complete_tasks"): by_claim("complete_tasks(ARRAY[id], claim_token)"),
+    ("processing", "scheduled", "fail_tasks"): by_claim(
+        "fail_tasks(ARRAY[id], claim_token, 'provider_down', 'why', false)"
+    ),
+    ("processing", "failed", "fail_tasks"): by_claim(
+        "fail_tasks(ARRAY[id], claim_token, 'unknown_symbol', 'why', true)"
+    ),
+    ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
+    ("processing", "pending", "release_tasks"): by_claim("release_tasks(ARRAY[id], claim_token)"),
+    ("processing", "pending", "recover_tasks"): RECOVER,
+    ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
+    ("scheduled", "pending", "promote_tasks"): later(7, "SELECT pricing.promote_tasks()"),
+    ("pending", "cancelled", "stop_tasks"): leave,
+    ("scheduled", "cancelled", "stop_tasks"): leave,
+    **{
+        (state, "cancelled", "cancel_tasks"): by_id("cancel_tasks")
+        for state in ("pending", "scheduled", "processing")
+    },
+    **{(state, "cancelled", "retire_tasks"): retire for state in ("pending", "scheduled", "processing")},
+    **{(state, "pending", "retry_tasks"): by_id("retry_tasks") for state in ("failed", "cancelled")},
+    **{(state, "[*]", "prune"): forget for state in ("completed", "failed", "cancelled")},
+}
+
+
+def test_every_transition_that_is_drawn_is_taken_here() -> None:
+    assert TAKEN.keys() == drawn()
+
+
+@pytest.mark.parametrize(("start", "end", "function"), TAKEN)
+def test_a_transition_ends_where_it_is_drawn(
+    core: Core, clock: Clock, start: str, end: str, function: str
+) -> None:
+    def state() -> str:
+        tasks = core.tasks("AAPL")
+        return tasks[0].status if tasks else "[*]"
+
+    STATES[start](core, clock)
+    assert state() == start
+    TAKEN[start, end, function](core, clock)
+    assert state() == end
+    for error in (error for task in core.tasks("AAPL") for error in task.errors):
+        assert error.keys() == {"at", "attempt", "kind", "message"}
+        assert error["message"]
+
+
+# What each way of failing leaves behind
+
+
+HISTORY: dict[str, tuple[Step, str]] = {
+    "a failure": (TAKEN["processing", "scheduled", "fail_tasks"], "provider_down"),
+    "a failure for good": (TAKEN["processing", "failed", "fail_tasks"], "unknown_symbol"),
+    "a snooze": (by_claim("fail_tasks(ARRAY[id], claim_token, 'throttled', 'why', false)"), "throttled"),
+    "the last failure": (last_attempt(TAKEN["processing", "scheduled", "fail_tasks"]), "provider_down"),
+    "a lost worker": (RECOVER, "worker_lost"),
+    "a lost worker at the last attempt": (last_attempt(RECOVER), "worker_lost"),
+    "a worker that stops": (TAKEN["processing", "pending", "release_tasks"], "worker_stopped"),
+    "a cancel": (by_id("cancel_tasks"), "cancelled"),
+    "a retired type": (retire, "retired"),
+}
+
+
+@pytest.mark.parametrize("how", HISTORY)
+def test_a8_every_way_to_fail_is_in_the_tasks_history(core: Core, clock: Clock, how: str) -> None:
+    step, kind = HISTORY[how]
+    processing(core, clock)
+    core.rows(
+        "UPDATE pricing.api_call_queue_live SET errors ="
+        """ '[{"at": "2026-01-01T00:00:00Z", "attempt": 0, "kind": "old", "message": "earlier"}]'"""
+    )
+    step(core, clock)
+    task = core.task("AAPL")
+    assert [error["kind"] for error in task.errors] == ["old", kind], "what was there before stays"
+    newest = task.errors[-1]
+    assert newest.keys() == {"at", "attempt", "kind", "message"}
+    assert newest["attempt"] == (4 if "last" in how else 1)
+    assert newest["message"]
+    assert core.one("SELECT pricing.clock() - CAST(:at AS timestamptz) < interval '10 s'", at=newest["at"])
+
+
+def test_a8_tasks_that_failed_together_do_not_come_back_together(core: Core) -> None:
+    core.enqueue(QUOTE, *(f"S{number:03d}" for number in range(60)))
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+    waits = sorted(task.run_after for task in core.tasks())
+    assert len(set(waits)) > 50
+    assert 0.5 < (waits[-1] - waits[0]).total_seconds() <= 1.0
+
+
+# Kinds and their consequence
+
+DEAD, AGAIN, SNOOZED, AT_ONCE = ("failed", 1), ("scheduled", 1), ("scheduled", 0), ("pending", 0)
+CONSEQUENCE: dict[FailureKind, tuple[str, int]] = {
+    FailureKind.UNKNOWN_SYMBOL: DEAD,
+    FailureKind.PLAN_RESTRICTED: DEAD,
+    FailureKind.REQUEST_REFUSED: DEAD,
+    FailureKind.MISCONFIGURED: DEAD,
+    FailureKind.THROTTLED: SNOOZED,
+    FailureKind.KEY_REFUSED: SNOOZED,
+    FailureKind.IMPLAUSIBLE: AGAIN,
+    FailureKind.STALE_SOURCE: AGAIN,
+    FailureKind.SCHEMA_DRIFT: AGAIN,
+    FailureKind.PROVIDER_DOWN: AGAIN,
+    FailureKind.NOT_STORABLE: AGAIN,
+    FailureKind.CLIENT_FAULT: AGAIN,
+    FailureKind.WORKER_LOST: ("pending", 1),
+    FailureKind.WORKER_STOPPED: AT_ONCE,
+    FailureKind.DATABASE_CONFLICT: AT_ONCE,
+}
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a8_each_kind_has_its_consequence(core: Core, clock: Clock, kind: FailureKind) -> None:
+    pending(core, clock)
+    if kind is FailureKind.WORKER_LOST:
+        core.claim_one()
+        RECOVER(core, clock)
+    elif CONSEQUENCE[kind] == AT_ONCE:
+        call = core.claim_one()
+        core.call(
+            "SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, 'why')",
+            ids=call.task_ids,
+            token=call.claim_token,
+            kind=kind.value,
+        )
+    else:
+        core.fail(core.claim_one(), kind, "why")
+    task = core.task("AAPL")
+    assert (task.status, task.attempt) == CONSEQUENCE[kind]
+    assert [error["kind"] for error in task.errors] == [kind.value]
+    assert (task.failure_kind is not None) is (task.status == "failed")
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert (pair.held_until is not None) is (task.status == "failed"), "only the dead are held off"
