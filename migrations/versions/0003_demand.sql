@@ -10,6 +10,9 @@ ALTER TABLE pricing.demand ADD COLUMN read_at timestamptz;
 COMMENT ON COLUMN pricing.demand.read_at IS
     'When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.';
 
+-- Looked at by the commit, so that a heartbeat for known pairs is one statement.
+ALTER TABLE pricing.active_subscriptions ALTER CONSTRAINT subscription_has_demand DEFERRABLE INITIALLY DEFERRED;
+
 CREATE TABLE pricing.holdings (
     user_id       text NOT NULL CONSTRAINT user_is_sane CHECK (length(user_id) BETWEEN 1 AND 200),
     data_type     text NOT NULL,

@@ -84,6 +84,7 @@ BEGIN
         secret_relations (pattern) AS (VALUES ('(credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
+            ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
             ('pricing.price(text)'), ('pricing.history(text,text,date,date)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege

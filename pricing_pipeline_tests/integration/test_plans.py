@@ -59,6 +59,21 @@ INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_sta
 SELECT 'twelvedata', 'equity_quote', '{}', '-infinity', 'infinity', 1, 600, 'w', pricing.clock()
 FROM generate_series(1, 5) AS n;
 
+-- 10,000 watched pairs whose market is closed; 5,000 funds that a schedule walks over
+CREATE FUNCTION pricing.market_is_closed(stamp timestamptz, ttl_minutes integer) RETURNS boolean
+    LANGUAGE sql AS 'SELECT stamp IS NULL';
+UPDATE pricing.data_type_registry SET staleness_function = 'market_is_closed' WHERE data_type = 'fx_rate';
+INSERT INTO pricing.demand (data_type, symbol, due_at)
+SELECT 'fx_rate', 'X' || n, pricing.clock() + interval '1 hour' FROM generate_series(1, 10000) AS n;
+INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)
+SELECT 'user ' || n % 500, 'fx_rate', 'X' || n FROM generate_series(1, 10000) AS n;
+INSERT INTO pricing.latest_prices
+    (data_type, symbol, amount, scale, observed_at, fetched_at, provider, call_id, source_text)
+SELECT 'fx_rate', 'X' || n, n, 2, pricing.clock(), pricing.clock() - interval '1 day', 'twelvedata', n, '1'
+FROM generate_series(1, 10000) AS n;
+INSERT INTO pricing.instruments (asset_class, symbol, verified_at)
+SELECT 'fund', 'F' || n, pricing.clock() FROM generate_series(1, 5000) AS n;
+
 INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)
 SELECT t, 'S' || s, timestamptz '2010-01-01 00:00Z' + d * interval '1 day', 1, 2, 'twelvedata', 1, pricing.clock()
 FROM generate_series(1, 20) AS s, generate_series(0, 499) AS d, unnest(ARRAY['equity_daily', 'mf_nav']) AS t;
@@ -225,3 +240,92 @@ def test_g6_reading_history_touches_its_own_partition_only(reads: Callable[..., 
     assert {name: count for name, count in seen.rows.items() if name.startswith("price_history")} == {
         "price_history_equity_daily_pkey": 31
     }
+
+
+# At scale
+
+
+def but_dead(seen: Reads) -> float:
+    """Rows read but for entries of `demand_due`: this transaction has moved many, and only its end clears them."""
+    return seen.total - seen.rows.get("demand_due", 0)
+
+
+def test_b6_a_closed_market_costs_nothing_between_two_looks(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    """10,000 pairs here, 80,000 in the benchmark: each look moves all of them on."""
+    filled.execute("UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = 'fx_rate'")
+    assert filled.execute("SELECT pricing.enqueue_due()").fetchone() == (0,)
+    assert filled.execute(
+        "SELECT count(*) FROM pricing.demand WHERE data_type = 'fx_rate' AND due_at <= pricing.clock()"
+    ).fetchone() == (0,)
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert but_dead(seen) < 200, seen.rows
+
+
+def test_a7_held_pairs_cost_nothing_until_they_are_due(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute(
+        "INSERT INTO pricing.holdings (user_id, data_type, symbol)"
+        " SELECT 'holder ' || n % 20, 'equity_daily', 'S' || n FROM generate_series(1, 10000) AS n"
+    )
+    filled.execute("ANALYZE pricing.holdings")
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert but_dead(seen) < 30, seen.rows
+    filled.execute(
+        "UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = 'equity_daily' AND symbol LIKE 'S1_'"
+    )
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert but_dead(seen) < 200, seen.rows
+
+
+def test_a7_paused_instruments_are_looked_up_and_not_searched(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol LIKE 'S2%'")
+    filled.execute("SELECT pricing.enqueue_due()")
+    filled.execute(
+        "UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = 'equity_quote' AND symbol LIKE 'S2_'"
+    )
+    seen = reads("SELECT pricing.enqueue_due()")
+    assert seen.scanned == set()
+    assert but_dead(seen) < 200, seen.rows
+    assert reads("SELECT pricing.stop_paused('equity', 'S2')").total < 50
+
+
+def test_a10_a_read_of_what_is_fresh_or_queued_reads_little(reads: Callable[..., Reads]) -> None:
+    seen = reads("SELECT pricing.request_prices('{equity_quote,equity_daily}', '{S7,S7}')")
+    assert seen.scanned == set()
+    assert seen.total < 100, seen.rows
+
+
+def test_b7_leaving_and_holding_read_their_own_pairs(reads: Callable[..., Reads]) -> None:
+    pairs = (["equity_quote"] * 3, ["S1", "S2", "S3"])
+    for function in ("unsubscribe", "hold", "release"):
+        seen = reads(f"SELECT pricing.{function}('user 1', %s, %s)", *pairs)
+        assert seen.scanned <= {"holdings"}, "a small table is read whole"
+        assert seen.total < 300, (function, seen.rows)
+
+
+def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute("DELETE FROM pricing.api_call_queue_live WHERE priority >= -1")
+    filled.execute(
+        "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, window_start, window_end)"
+        " SELECT 'equity_daily', 'S' || n, 'twelvedata', -2, '2010-01-01', '2010-01-31'"
+        " FROM generate_series(1, 20000) AS n"
+    )
+    filled.execute("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
+    assert filled.execute("SELECT pricing.enqueue_scheduled('mf_nav')").fetchone() == (500,)
+    seen = reads("SELECT pricing.walk_schedules()")
+    assert filled.execute("SELECT pricing.queue_depth(2000)").fetchone() == (1000,)
+    assert "instruments" not in seen.scanned, "by key, not by a scan"
+    assert seen.rows["instruments_pkey"] < 500, (
+        "one chunk of 500 in eight turns: then the queue is deep enough"
+    )
+    assert seen.rows.get("api_call_queue_live", 0) == 0, "backfills are not waded through"

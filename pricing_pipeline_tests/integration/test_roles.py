@@ -14,7 +14,7 @@ import pytest
 from psycopg import errors, sql
 from sqlalchemy import make_url
 
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import TestServer
 from pricing_pipeline_tests.pages import ROOT
 
@@ -173,7 +173,9 @@ def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader:
 CLIENTS_FUNCTIONS = [
     "pricing.heartbeat(text[],text[])",
     "pricing.history(text,text,date,date)",
+    "pricing.hold(text[],text[])",
     "pricing.price(text)",
+    "pricing.release(text[],text[])",
     "pricing.unsubscribe(text[],text[])",
 ]
 
@@ -200,6 +202,26 @@ def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[st
         1,
     )
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
+
+
+def test_a7_a_client_holds_and_releases_for_itself(core: Core, client: tuple[str, Login]) -> None:
+    name, session = client
+    core.hold("ann", (QUOTE, "AAPL"))
+    lists = "(ARRAY['equity_quote'], ARRAY['AAPL'])"
+    assert session.execute(f"SELECT pricing.hold{lists}").fetchone() == (1,)
+    refuses(session, "SELECT pricing.release('ann', ARRAY['equity_quote'], ARRAY['AAPL'])")
+    assert session.execute(f"SELECT pricing.release{lists}").fetchone() == (1,)
+    held = core.rows("SELECT user_id, status FROM pricing.holdings ORDER BY 1")
+    assert [tuple(row) for row in held] == [("ann", "active"), (name, "closed")]
+
+
+def test_a10_a_clients_read_answers_and_asks(core: Core, client: tuple[str, Login]) -> None:
+    session = client[1]
+    assert session.execute("SELECT * FROM pricing.price('AAPL')").fetchall() == []
+    assert {task.data_type for task in core.tasks("AAPL")} == {QUOTE, DAILY}
+    session.execute("SET default_transaction_read_only = on")
+    assert session.execute("SELECT * FROM pricing.price('IBM')").fetchall() == []
+    assert core.tasks("IBM") == []
 
 
 def test_a9_a_client_gets_every_digit(core: Core, client: tuple[str, Login]) -> None:

@@ -17,18 +17,43 @@ COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
     'Says that the user of this session has left these pairs. Returns how many subscriptions ended.';
 
 
+CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT pricing.hold(session_user::pg_catalog.text, data_types, symbols)
+$$;
+COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
+    'Says that the user of this session holds these pairs from now on. Returns how many holdings are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+    SELECT pricing.release(session_user::pg_catalog.text, data_types, symbols)
+$$;
+COMMENT ON FUNCTION pricing.release(text[], text[]) IS
+    'Says that the user of this session no longer holds these pairs. Returns how many holdings ended.';
+
+
 CREATE OR REPLACE FUNCTION pricing.price(wanted_symbol text)
 RETURNS TABLE (data_type text, symbol text, price numeric, currency text, observed_at timestamptz,
                fetched_at timestamptz, fresh boolean, provider text)
-LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
     SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
            NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider
     FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-    WHERE l.symbol = wanted_symbol ORDER BY l.data_type
-$$;
+    WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
+    -- The answer is complete; what is missing or stale comes later. A replica only answers.
+    IF NOT current_setting('transaction_read_only')::boolean THEN
+        PERFORM pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
+        FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+        WHERE i.symbol = wanted_symbol AND r.is_active;
+    END IF;
+END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
-    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, and whether that is within its TTL.';
+    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date)

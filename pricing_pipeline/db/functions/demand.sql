@@ -1,5 +1,5 @@
 -- Who wants what: heartbeats, holdings, leaving. What of it is due is judged in staleness.sql.
--- Locks in this order: demand, subscriptions or holdings, the user's allowance, live tasks.
+-- Locks in this order: a user's own subscriptions, demand, holdings, the user's allowance, live tasks.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -7,35 +7,44 @@ DECLARE
     now_ timestamptz := pricing.clock();
     new_types text[];
     new_symbols text[];
+    kept integer;
 BEGIN
-    PERFORM pricing.check_pairs(data_types, symbols);
-    -- A type that was retired must not end what its viewers see of the others.
-    SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
-    FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    WHERE r.is_active;
-
-    LOOP
-        BEGIN
-            PERFORM pricing.add_demand(data_types, symbols, now_);
-            WITH seen AS (
-                INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
-                SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
-                FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-                ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
-                RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
-            SELECT array_agg(s.data_type ORDER BY s.data_type, s.symbol), array_agg(s.symbol ORDER BY s.data_type, s.symbol)
-            INTO new_types, new_symbols FROM seen s WHERE s.is_new;
-            EXIT;
-        EXCEPTION WHEN foreign_key_violation THEN
-            NULL; -- the clean-up took the pair away in this moment; it is put back
-        END;
-    END LOOP;
+    -- (Sizes: a sane name of 48 bytes takes 52 in an array.)
+    IF cardinality(symbols) > 10000 OR cardinality(data_types) IS DISTINCT FROM cardinality(symbols)
+       OR pg_column_size(symbols) + pg_column_size(data_types) > 200 + 104 * cardinality(symbols)
+       OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
+        PERFORM pricing.check_pairs(data_types, symbols);
+        -- A type that was retired must not end what its viewers see of the others.
+        SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
+        FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.is_active;
+    END IF;
+    -- Nearly every heartbeat is for pairs that are known already, and ends with this statement. That a new one has
+    -- demand is looked at by the commit.
+    WITH seen AS (
+        INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
+        SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
+        FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+        ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
+        RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
+    SELECT array_agg(s.data_type) FILTER (WHERE s.is_new), array_agg(s.symbol) FILTER (WHERE s.is_new)
+    INTO new_types, new_symbols FROM seen s;
     IF new_types IS NULL THEN
         RETURN 0;
     END IF;
-    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
+
+    PERFORM pricing.check_pairs(new_types, new_symbols);
+    LOOP
+        PERFORM pricing.add_demand(new_types, new_symbols, now_);
+        -- A clean-up that runs now either passes these over, or has taken some away: then they are put back.
+        PERFORM FROM pricing.demand d JOIN unnest(new_types, new_symbols) AS u (data_type, symbol) USING (data_type, symbol)
+        ORDER BY d.data_type, d.symbol FOR KEY SHARE OF d;
+        GET DIAGNOSTICS kept = ROW_COUNT;
+        EXIT WHEN kept = cardinality(new_symbols);
+    END LOOP;
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
+    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
     PERFORM pricing.enqueue_due_of_type(n.data_type, n.symbols, cardinality(n.symbols)),
             pricing.raise_tasks(n.data_type, n.symbols)
     FROM (SELECT u.data_type, array_agg(u.symbol ORDER BY u.symbol) AS symbols
@@ -58,6 +67,8 @@ BEGIN
     ELSIF cardinality(symbols) > 10000 THEN
         RAISE EXCEPTION 'a call may name 10000 pairs, not %', cardinality(symbols)
             USING HINT = 'Say the rest in further calls.', ERRCODE = 'invalid_parameter_value';
+    ELSIF EXISTS (SELECT FROM unnest(symbols) AS s WHERE length(s) > 40) THEN
+        RAISE EXCEPTION 'symbol_is_sane: a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
     SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
     FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
@@ -220,6 +231,7 @@ BEGIN
     -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
     -- types it stays: a viewer may only have raised what the schedule had queued.
     BEGIN
+        SET CONSTRAINTS pricing.subscription_has_demand IMMEDIATE;
         WITH idle AS (
             DELETE FROM pricing.demand d USING (
                 SELECT x.data_type, x.symbol FROM pricing.demand x

@@ -20,15 +20,24 @@ COMMENT ON FUNCTION pricing.stop_tasks(bigint[], text, text) IS 'Cancels those o
 
 
 CREATE OR REPLACE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL, only_symbol text DEFAULT NULL) RETURNS integer
-LANGUAGE sql SET search_path = '' AS $$
-    SELECT pricing.stop_tasks(
-        (SELECT array_agg(q.id)
-         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-         JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, i.symbol)
-         WHERE (i.update_mode <> 'api' OR NOT i.is_active) AND q.status IN ('pending', 'scheduled')
-           AND (only_class IS NULL OR (i.asset_class, i.symbol) = (only_class, only_symbol))),
-        'paused', 'the instrument is paused')
-$$;
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    waiting bigint[];
+BEGIN
+    IF only_class IS NULL THEN
+        SELECT array_agg(q.id) INTO waiting
+        FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+        JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, i.symbol)
+        WHERE (i.update_mode <> 'api' OR NOT i.is_active) AND q.status IN ('pending', 'scheduled');
+    ELSE
+        SELECT array_agg(q.id) INTO waiting
+        FROM pricing.data_type_registry r JOIN pricing.api_call_queue_live q ON (q.data_type, q.symbol) = (r.data_type, only_symbol)
+        WHERE r.asset_class = only_class AND q.status IN ('pending', 'scheduled')
+          AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (only_class, only_symbol)
+                                                          AND (i.update_mode <> 'api' OR NOT i.is_active));
+    END IF;
+    RETURN pricing.stop_tasks(waiting, 'paused', 'the instrument is paused');
+END $$;
 COMMENT ON FUNCTION pricing.stop_paused(text, text) IS 'Cancels what waits for paused instruments, or for one. Returns how many.';
 
 
