@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-pg15 schema check format lock clean
+.PHONY: help install install-test run test test-pg15 mutants schema check format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,6 +32,7 @@ check: install-test ## Check format, lint, types and architecture
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pricing_pipeline_tests.provider_rules
 
 test: check ## Run the checks, then all tests with coverage (ARGS="-k queue" picks tests)
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report term:skip-covered $(ARGS)
@@ -41,6 +42,9 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(BIN)/pytest -n auto --dist loadgroup $(ARGS) \
 		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' \
 		pricing_pipeline_tests/integration pricing_pipeline_tests/faults
+
+mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
+	$(BIN)/python -m pricing_pipeline_tests.mutants $(ARGS)
 
 schema: install-test ## Write docs/schema.sql anew from the migrations and functions
 	$(BIN)/python -m pricing_pipeline_tests.schema_page

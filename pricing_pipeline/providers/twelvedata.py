@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated, Literal
 
@@ -262,8 +263,7 @@ class TwelveData:
         status = response.status if response.status >= 400 else error.code
         if _kind(status, error.message) is FailureKind.PLAN_RESTRICTED:
             status = 403  # plan gates came with other codes too
-        as_if = Response(status, response.headers, response.body, response.wire_bytes)
-        failed = refusal(self.name, as_if, now=now, detail=error.message)
+        failed = refusal(self.name, replace(response, status=status), now=now, detail=error.message)
         return failed or SchemaDrift(f"twelvedata sent an error with code {status}: {said(error.message)}.")
 
 

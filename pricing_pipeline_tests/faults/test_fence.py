@@ -5,11 +5,10 @@ Each test holds two claims of the same tasks: a late one, whose lease ran out, a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import text
 
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Answer, Call, FailureKind
@@ -19,6 +18,7 @@ from pricing_pipeline.settling import settle_answer, settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sessions import joined, meanwhile
 
 template = sample_template
 
@@ -154,41 +154,6 @@ def test_b12_a_calls_bytes_are_booked_once_whoever_reports_them(core: Core, cloc
 
 
 # Two sessions at once
-
-
-def meanwhile(
-    engine: Engine, work: Callable[[Connection], object]
-) -> tuple[threading.Thread, list[BaseException]]:
-    """Start `work` in a session of its own; returns once it waits for a lock or is done."""
-    faults: list[BaseException] = []
-    pid: list[int] = []
-    began = threading.Event()
-
-    def run() -> None:
-        try:
-            with engine.begin() as connection:
-                pid.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
-                began.set()
-                work(connection)
-        except BaseException as fault:
-            faults.append(fault)
-            began.set()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    assert began.wait(10)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as watcher:
-        waits = text("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = :pid")
-        while thread.is_alive() and pid and not watcher.execute(waits, {"pid": pid[0]}).scalar():
-            thread.join(0.005)
-    return thread, faults
-
-
-def joined(thread: threading.Thread, faults: list[BaseException]) -> None:
-    thread.join(10)
-    assert not thread.is_alive(), "the other session still waits"
-    if faults:
-        raise faults[0]
 
 
 def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> None:

@@ -1,4 +1,4 @@
-"""The import contracts of pyproject.toml hold, and break when the direction between packages is broken."""
+"""The import contracts of pyproject.toml and the rules for providers hold, and break when they are broken."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pricing_pipeline_tests import provider_rules
+
 ROOT = Path(__file__).parents[2]
 PLACES = "Imports point downwards, and every module has its place"
 DAGSTER = "Only defs and definitions know Dagster"
 PROVIDERS = "Providers build requests and read answers; they know no database"
+NETWORK = "Providers reach the network through their client only"
 SUPERVISOR = "The supervisor knows processes, not the database"
 SANDBOX = "The sandbox shares nothing with the pipeline but its errors"
 
@@ -38,6 +41,8 @@ def test_the_package_keeps_every_contract() -> None:
         ("settings.py", "import dagster", DAGSTER),
         ("supervisor.py", "from dagster_graphql import DagsterGraphQLClient", DAGSTER),
         ("providers/__init__.py", "import psycopg", PROVIDERS),
+        ("providers/mfapi.py", "import httpx", NETWORK),
+        ("providers/values.py", "from urllib.request import urlopen", NETWORK),
         ("supervisor.py", "import pricing_pipeline.db", SUPERVISOR),
         ("sandbox/__init__.py", "import pricing_pipeline.domain", SANDBOX),
     ],
@@ -51,3 +56,48 @@ def test_a_forbidden_import_breaks_its_contract(
     with (package / module).open("a") as file:
         file.write(f"\n{line}\n")
     assert contract in broken_contracts(tmp_path)
+
+
+def test_b18_no_provider_goes_around_the_transport_or_the_schema() -> None:
+    assert provider_rules.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import requests", "imports requests"),
+        ("from pricing_pipeline.providers.transport import BoundedTransport", "belong to the client"),
+        ("from pricing_pipeline import queue", "imports pricing_pipeline"),
+        ("import json", "imports json"),
+        ("def page(response: Response) -> bytes: return response.body", ".body reads bytes"),
+        ("def page() -> str: return open('answer.json').read()", "open reaches"),
+        ("from typing import Any", "Any turns off"),
+        ("from pydantic import BaseModel", "BaseModel makes a model that need not be strict"),
+        ("class _Loose(Schema): model_config = {'strict': False}", "model_config loosens"),
+        ("def row(text: str) -> object: return _Row.model_construct(nav=text)", "never saw"),
+        (
+            "def value(row: dict[str, str]) -> Observation: return Observation(row['symbol'])",
+            "no response model is at hand",
+        ),
+        ("from pricing_pipeline.domain import Observation as Value", "another name"),
+    ],
+)
+def test_b18_a_provider_that_goes_around_them_is_named(tmp_path: Path, line: str, told: str) -> None:
+    """Only the shared modules beside it are exempt, not what is called like them."""
+    honest = (ROOT / "pricing_pipeline/providers/mfapi.py").read_text()
+    (tmp_path / "base.py").write_text("import json\n")
+    (tmp_path / "mfapi.py").write_text(honest)
+    assert provider_rules.faults(tmp_path) == []
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/base.py").write_text(f"{honest}\n\n{line}\n")
+    (fault,) = provider_rules.faults(tmp_path)
+    assert fault.startswith("base.py:")
+    assert told in fault
+
+
+def test_b18_make_check_runs_the_rules_for_providers() -> None:
+    planned = subprocess.run(
+        ["make", "--dry-run", "check"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "-m pricing_pipeline_tests.provider_rules" in planned
+    assert "lint-imports" in planned

@@ -1,0 +1,268 @@
+"""Cuts the heart out of the pipeline, piece by piece, and sees whether a test notices (`make mutants`).
+
+Each mutant is one change to one file, made in a copy of the tree in a temporary folder; the few tests that should
+notice it run there. It is killed when one of them fails, and only then: a test that cannot begin proves nothing. The
+table says which survived; the exit code is 1 if any did. docs/contracts.md says what each stands for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 300
+"""How long the tests of one mutant may take."""
+
+_FUNCTIONS = "pricing_pipeline/db/functions"
+_TESTS = "pricing_pipeline_tests"
+_FENCE = f"{_TESTS}/faults/test_fence.py"
+_QUEUE = f"{_TESTS}/integration/test_queue.py"
+_LIMITS = f"{_TESTS}/integration/test_limits.py"
+_PRICES = f"{_TESTS}/integration/test_prices.py"
+_BREAKER = f"{_TESTS}/integration/test_breaker.py"
+_CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change that must not go unnoticed.
+
+    `old` stands exactly once in `within` (a SQL or Python function of the file), or in the file if that is empty.
+    """
+
+    name: str
+    file: str
+    within: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def applied(self, text: str) -> str:
+        """The file's text with the change. Raises ValueError when it no longer fits the file."""
+        begin, end = _extent(text, self.within) if self.within else (0, len(text))
+        part = text[begin:end]
+        if part.count(self.old) != 1:
+            raise ValueError(
+                f"mutant {self.name!r}: {self.old!r} stands {part.count(self.old)} times in "
+                f"{self.within or self.file}, not once. Say in {_TESTS}/mutants.py what it looks like now."
+            )
+        return text[:begin] + part.replace(self.old, self.new) + text[end:]
+
+
+MUTANTS = (
+    Mutant(
+        "the claim token is not asked for",
+        f"{_FUNCTIONS}/queue.sql",
+        "hold_tasks",
+        "q.status = 'processing' AND q.claim_token = token",
+        "q.status = 'processing'",
+        (_FENCE,),
+    ),
+    Mutant(
+        "prices are stored without the fence",
+        "pricing_pipeline/settling.py",
+        "_store",
+        "[o for o in answer.observations if o.symbol in ids]",
+        "list(answer.observations)",
+        (_FENCE,),
+    ),
+    Mutant(
+        "bytes in flight are not reserved",
+        f"{_FUNCTIONS}/limits.sql",
+        "bytes_used",
+        "SELECT sum(c.reserved_bytes)",
+        "SELECT 0 * sum(c.reserved_bytes)",
+        (_LIMITS,),
+    ),
+    Mutant(
+        "the key of live work is not unique",
+        "migrations/versions/0001_initial.sql",
+        "",
+        "UNIQUE (data_type, symbol, window_start, window_end)",
+        "UNIQUE (data_type, symbol, window_start, window_end, id)",
+        (_CONTRACTS,),
+    ),
+    Mutant(
+        "a batch of tasks is written in no order",
+        f"{_FUNCTIONS}/queue.sql",
+        "enqueue",
+        "        ORDER BY r.symbol, r.window_start, r.window_end\n",
+        "",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a batch of prices is written in no order",
+        f"{_FUNCTIONS}/prices.sql",
+        "merge_prices",
+        "        ORDER BY s.symbol, s.observed_at\n        ON CONFLICT",
+        "        ON CONFLICT",
+        (_PRICES,),
+    ),
+    Mutant(
+        "an enqueue that changes nothing locks all the same",
+        f"{_FUNCTIONS}/queue.sql",
+        "enqueue",
+        "AND q.priority >= r.priority)",
+        "AND q.priority >= r.priority AND false)",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "an enqueue may lower a priority",
+        f"{_FUNCTIONS}/queue.sql",
+        "enqueue",
+        " WHERE live.priority < excluded.priority",
+        "",
+        (_CONTRACTS,),
+    ),
+    Mutant(
+        "limits are looked at without the lock",
+        f"{_FUNCTIONS}/claim.sql",
+        "claim_calls",
+        "WHERE s.provider = wanted_provider FOR UPDATE;",
+        "WHERE s.provider = wanted_provider;",
+        (_FENCE,),
+    ),
+    Mutant(
+        "recovery waits for locks",
+        f"{_FUNCTIONS}/queue.sql",
+        "recover_tasks",
+        "ORDER BY q.id FOR UPDATE SKIP LOCKED",
+        "ORDER BY q.id FOR UPDATE",
+        (_CONTRACTS,),
+    ),
+    Mutant(
+        "recovery does not look at leases",
+        f"{_FUNCTIONS}/queue.sql",
+        "recover_tasks",
+        "q.lease_until < now_ ORDER BY",
+        "true ORDER BY",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a claim counts no attempt",
+        f"{_FUNCTIONS}/claim.sql",
+        "claim_calls",
+        "attempt = q.attempt + 1, ",
+        "",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a half-open breaker lets any number through",
+        f"{_FUNCTIONS}/claim.sql",
+        "claim_calls",
+        "is_probe := state.breaker <> 'closed';",
+        "is_probe := false;",
+        (_BREAKER,),
+    ),
+    Mutant(
+        "a deadlock is the task's fault",
+        "pricing_pipeline/settling.py",
+        "",
+        '"40001", "40P01", "55P03"',
+        '"40001", "55P03"',
+        (f"{_TESTS}/integration/test_contracts_of_fetching.py",),
+    ),
+)
+
+
+def _extent(text: str, function: str) -> tuple[int, int]:
+    """Where a function of a SQL or Python file begins and ends."""
+    head = re.search(rf"^(?:CREATE OR REPLACE FUNCTION pricing\.|def ){function}\(", text, re.MULTILINE)
+    if head is None:
+        raise ValueError(f"there is no function {function}")
+    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |def |class )", re.MULTILINE).search(text, head.end())
+    return head.start(), tail.start() if tail else len(text)
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the tree in `folder`, without what tools and runs have left in it."""
+    leftovers = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "htmlcov", "*.egg-info")
+    return Path(shutil.copytree(ROOT, folder / "tree", ignore=leftovers))
+
+
+def tested(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """Run tests in a tree, one after the other, up to the first failure: exit code and last lines."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+    ]
+    try:
+        run = subprocess.run(
+            command,
+            cwd=tree,
+            env=environment | {"PYTHONPATH": str(tree)},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, f"no end within {SECONDS} s"
+    return run.returncode, run.stdout[-2000:] + run.stderr[-2000:]
+
+
+def verdict(code: int, output: str) -> tuple[bool, str]:
+    """Whether tests have noticed, and which one, or why that is not so."""
+    failed = re.search(r"^FAILED \S+::(\S+)", output, re.MULTILINE)
+    if code == 1 and failed:
+        return True, failed[1]
+    return False, "no test failed" if code == 0 else f"the tests could not run: {output.strip()[-300:]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try all mutants, or those whose names contain one of the words given; 0 when every one is killed."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("words", nargs="*", help="parts of the names of mutants; none = all")
+    words = parser.parse_args(arguments).words
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    if not chosen:
+        parser.error(f"no mutant is named like {' or '.join(words)}")
+    survived = 0
+    with tempfile.TemporaryDirectory(prefix="pricing-mutants-") as name:
+        tree = copied(Path(name))
+        # A test that fails without a mutant would seem to kill every one.
+        code, output = tested(tree, sorted({test for mutant in chosen for test in mutant.tests}))
+        if code:
+            print(f"The tests fail before anything is changed, so they can prove nothing:\n{output}")
+            return 1
+        print(f"{'mutant':<52} {'verdict':<9} {'seconds':>7}  test that noticed")
+        for mutant in chosen:
+            path = tree / mutant.file
+            honest = path.read_text()
+            path.write_text(mutant.applied(honest))
+            began = time.monotonic()
+            try:
+                killed, why = verdict(*tested(tree, mutant.tests))
+            finally:
+                path.write_text(honest)
+            survived += not killed
+            print(
+                f"{mutant.name:<52} {'killed' if killed else 'SURVIVED':<9} {time.monotonic() - began:>7.0f}  {why}",
+                flush=True,
+            )
+    print(f"{len(chosen) - survived} of {len(chosen)} killed.")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Two sessions at once, in an order that a test decides."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sqlalchemy import Connection, Engine, text
+
+
+def meanwhile(
+    engine: Engine, work: Callable[[Connection], object]
+) -> tuple[threading.Thread, list[BaseException]]:
+    """Start `work` in a session of its own; returns once it waits for a lock or is done."""
+    faults: list[BaseException] = []
+    pid: list[int] = []
+    began = threading.Event()
+
+    def run() -> None:
+        try:
+            with engine.begin() as connection:
+                pid.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+                began.set()
+                work(connection)
+        except BaseException as fault:
+            faults.append(fault)
+            began.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert began.wait(10)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as watcher:
+        waits = text("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = :pid")
+        while thread.is_alive() and pid and not watcher.execute(waits, {"pid": pid[0]}).scalar():
+            thread.join(0.005)
+    return thread, faults
+
+
+def joined(thread: threading.Thread, faults: list[BaseException]) -> None:
+    """Wait for what `meanwhile` started; fails with its error, or when it still waits."""
+    thread.join(10)
+    assert not thread.is_alive(), "the other session still waits"
+    if faults:
+        raise faults[0]
