@@ -14,7 +14,8 @@ _READ_ONLY = "25006"
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     """Make an engine for a libpq URL (`postgresql://...`, socket or TCP).
 
-    Connections are checked before use, so that a restarted server goes unnoticed.
+    Connections are checked before use, so that a restarted server goes unnoticed. Works behind PgBouncer in
+    transaction mode.
     Raises SettingsError when the URL cannot be read; the password is never shown.
     """
     engine = create_engine(
@@ -22,7 +23,12 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "application_name": "pricing-pipeline"},
+        connect_args={
+            "connect_timeout": 5,
+            "application_name": "pricing-pipeline",
+            # Behind PgBouncer the next transaction may meet a session in which nothing was prepared.
+            "prepare_threshold": None,
+        },
     )
     event.listen(engine, "handle_error", _clear_error)
     return engine

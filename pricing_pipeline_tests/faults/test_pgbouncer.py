@@ -1,0 +1,189 @@
+"""Behind PgBouncer in transaction mode each transaction may meet another session of the server (FAULTS 10)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import URL, make_url, text
+
+from pricing_pipeline.db import embedded_home as places
+from pricing_pipeline.db.advisory_lock import advisory_lock
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.errors import LockHeld
+from pricing_pipeline.ports import require_free_port
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+
+template = sample_template
+
+PROGRAM = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
+
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="no pgbouncer here (Debian: apt-get install pgbouncer)"
+)
+
+SYMBOLS = [f"S{number:03d}" for number in range(120)]
+
+SETTINGS = """
+[databases]
+{database} = host={host} port={port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen_port}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = {folder}/users.txt
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 200
+server_check_query = select 1
+"""
+
+
+@pytest.fixture
+def bouncer(database_url: str, open_folder: Path) -> Iterator[str]:
+    """The worker's URL of this test's database, by way of a PgBouncer with three sessions."""
+    direct = make_url(database_url)
+    port = require_free_port(0, "PgBouncer", "none")
+    settings, users = open_folder / "pgbouncer.ini", open_folder / "users.txt"
+    settings.write_text(
+        SETTINGS.format(
+            database=direct.database,
+            host=direct.query["host"],
+            port=direct.query["port"],
+            listen_port=port,
+            folder=open_folder,
+        )
+    )
+    users.write_text(f'"{direct.username}" "{direct.password}"\n')
+    user = places.server_user(open_folder)  # as root it refuses to run
+    for path in (settings, users):
+        places.give(path, user)
+    assert PROGRAM is not None
+    with (open_folder / "pgbouncer.log").open("wb") as log:
+        process = subprocess.Popen(
+            [PROGRAM, settings], stdout=log, stderr=log, **(user.popen_options() if user else {})
+        )
+    url = URL.create(
+        "postgresql", direct.username, direct.password, "127.0.0.1", port, direct.database
+    ).render_as_string(hide_password=False)
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(url).close()
+                break
+            except psycopg.OperationalError:
+                assert process.poll() is None, (open_folder / "pgbouncer.log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def bounced(bouncer: str, core: Core) -> Iterator[Core]:
+    """The core by way of PgBouncer; what it arranges and looks at goes there directly."""
+    engine = make_engine(bouncer, pool_size=8)
+    yield Core(engine, core.owner)
+    engine.dispose()
+
+
+def in_threads(count: int, work: Any) -> None:
+    faults: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def locks(core: Core) -> int:
+    """Advisory locks that any session of this database holds."""
+    count: int = core.one(
+        "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+        " WHERE locktype = 'advisory' AND datname = current_database()"
+    )
+    return count
+
+
+def test_a3_workers_and_viewers_share_three_sessions(bounced: Core) -> None:
+    bounced.lift_limits(batch_size=10)
+
+    def watch(number: int) -> None:
+        for turn in range(10):
+            mine = SYMBOLS[number * 15 : number * 15 + 15]
+            bounced.heartbeat(f"user {number} {turn % 2}", *((QUOTE, symbol) for symbol in mine))
+
+    def work(number: int) -> None:
+        for _ in range(6):
+            for call in bounced.claim(max_calls=3, worker=f"w{number}"):
+                bounced.finish(call)
+            bounced.enqueue_due()
+            bounced.call("SELECT pricing.run_duties() IS NOT NULL")
+
+    in_threads(8, watch)
+    in_threads(6, work)
+    while bounced.refresh():
+        pass
+    assert set(bounced.statuses().values()) == {"completed"}
+    assert len(bounced.tasks()) == len(SYMBOLS)
+    audit(bounced)
+    assert locks(bounced) == 0
+
+
+def test_c2_a_lock_is_one_sessions_and_leaks_nowhere(bounced: Core) -> None:
+    entered, refused = [], []
+
+    def contend(number: int) -> None:
+        for _ in range(20):
+            try:
+                with advisory_lock(bounced.engine, "a duty"):
+                    assert locks(bounced) == 1
+                    entered.append(number)
+                    assert len(entered) - len(left) == 1
+                    left.append(number)
+            except LockHeld:
+                refused.append(number)
+
+    left: list[int] = []
+    in_threads(3, contend)
+    assert entered
+    assert len(entered) + len(refused) == 60
+    assert locks(bounced) == 0
+    with pytest.raises(RuntimeError), advisory_lock(bounced.engine, "a duty"):
+        raise RuntimeError("it failed")
+    assert locks(bounced) == 0
+
+
+def test_a_statement_repeated_often_is_prepared_in_no_session(bounced: Core) -> None:
+    """After five times psycopg would prepare it, in a session that the next transaction does not meet."""
+
+    def ask(number: int) -> None:
+        with bounced.engine.connect() as connection:
+            for turn in range(40):
+                value = connection.execute(text("SELECT CAST(:n AS integer) + 1"), {"n": turn}).scalar_one()
+                assert value == turn + 1
+                connection.commit()
+
+    in_threads(8, ask)
+    assert bounced.call("SELECT count(*) FROM pg_prepared_statements") == 0
