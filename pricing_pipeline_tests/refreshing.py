@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from pydantic import SecretStr
@@ -86,6 +87,7 @@ def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str)
     finally:
         engine.dispose()
     return {
+        "clock": datetime.now(UTC).isoformat(),
         "calls": reports.total("calls"),
         "added": reports.total("added"),
         "symbols": sorted(symbol for tally in reports for symbol in tally.symbols),

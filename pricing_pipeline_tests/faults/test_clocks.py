@@ -1,0 +1,131 @@
+"""Only the database's clock counts, and it counts the same in every session: FAULTS 15 and 16."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, in_zone, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sandbox_server import running_sandbox
+from pricing_pipeline_tests.workers import Worker
+
+template = sample_template
+
+ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]
+CHANGES = [
+    datetime(2026, 3, 8, 7, tzinfo=UTC),  # New York springs forward
+    datetime(2026, 11, 1, 6, tzinfo=UTC),  # and falls back
+    datetime(2026, 3, 29, 1, tzinfo=UTC),  # London springs forward
+    datetime(2026, 10, 25, 1, tzinfo=UTC),  # and falls back
+]
+
+
+def seconds(first: datetime, last: datetime) -> int:
+    """Python takes two times of one zone for wall clocks and forgets what lies between them."""
+    return round((last.astimezone(UTC) - first.astimezone(UTC)).total_seconds())
+
+
+def faketime() -> Path | None:
+    """The library that Debian's package faketime preloads into programs; None where it is not installed."""
+    program = shutil.which("faketime")
+    found = Path(program).parents[1].glob("lib/*/faketime/libfaketimeMT.so.1") if program else ()
+    return next(iter(found), None)
+
+
+@pytest.mark.skipif(faketime() is None, reason="no faketime here (Debian: apt-get install faketime)")
+def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
+    core: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    symbols = [f"S{number:03d}" for number in range(60)]
+    core.lift_limits(batch_size=5)
+    with running_sandbox() as sandbox, ExitStack() as stack:
+        core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols), (FX, "EUR/USD"), (DAILY, "AAPL"))
+        began = core.clock()
+        workers = []
+        for number, offset in enumerate(("+3600s", "-3600s")):
+            with monkeypatch.context() as environment:
+                environment.setenv("LD_PRELOAD", str(faketime()))
+                environment.setenv("FAKETIME", offset)
+                environment.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                worker = Worker("drain", url=database_url, sandbox=sandbox.url, seconds=3, number=number)
+                workers.append(stack.enter_context(worker))
+        for worker in workers:
+            worker.says("ready")
+        for worker in workers:
+            worker.go()
+        results = [worker.result() for worker in workers]
+        ended = core.clock()
+    ahead, behind = (datetime.fromisoformat(result["clock"]) for result in results)
+    assert ahead - ended > timedelta(minutes=59)
+    assert began - behind > timedelta(minutes=59)
+    assert all(result["calls"] for result in results), "each had its share"
+    assert {task.status for task in core.tasks()} == {"completed"}
+    assert [task.errors for task in core.tasks() if task.errors] == []
+    for table, columns in {
+        "api_call_queue_completed": ("enqueued_at", "claimed_at", "finished_at"),
+        "collector_call_log": ("started_at", "finished_at"),
+        "latest_prices": ("fetched_at",),
+        "price_history": ("fetched_at",),
+        "drains": ("started_at", "finished_at"),
+        "instruments": ("verified_at",),
+    }.items():
+        for column in columns:
+            first, last = core.rows(
+                f"SELECT min({column}), max({column}) FROM pricing.{table}"
+                + (" WHERE verified_at > created_at" if table == "instruments" else "")
+            )[0]
+            assert began - timedelta(seconds=1) <= first <= last <= ended, (table, column)
+    late = core.rows("SELECT FROM pricing.demand WHERE due_at > pricing.clock() + interval '1 day 1 minute'")
+    assert late == []
+    audit(core)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
+    core: Core, database_url: str, clock: Clock, change: datetime
+) -> None:
+    """A day of the TTL is 24 hours, a held-off hour is an hour, and history is cut at midnight UTC."""
+    clock.set(change - timedelta(seconds=30))
+    day = (change - timedelta(seconds=30)).date()
+    seen = []
+    for number, zone in enumerate(ZONES):
+        good, bad = f"GOOD{number}", f"BAD{number}"
+        engine = make_engine(in_zone(database_url, zone))
+        try:
+            there = Core(engine, engine)
+            there.heartbeat("ann", (DAILY, good), (FX, bad))
+            calls = {call.data_type: call for call in there.claim(max_calls=4)}
+            there.finish(calls[DAILY])
+            there.fail(calls[FX], FailureKind.UNKNOWN_SYMBOL)
+            due, held, latest = (
+                there.demand_of(DAILY, good),
+                there.demand_of(FX, bad),
+                there.latest(good, DAILY),
+            )
+            assert due is not None
+            assert held is not None
+            assert latest is not None
+            days = [day + timedelta(days) for days in (-1, 0, 1)]
+            seen.append(
+                {
+                    "fresh for": seconds(latest.fetched_at, due.due_at),
+                    "held off for": round(seconds(there.clock(), held.held_until), -1),
+                    "bars of days": [len(there.history(good, DAILY, one, one)) for one in days],
+                }
+            )
+        finally:
+            engine.dispose()
+    assert seen == [seen[0]] * len(ZONES)
+    assert seen[0] == {
+        "fresh for": 86_400,
+        "held off for": 3600,
+        "bars of days": [0, 1, 0],
+    }
