@@ -94,7 +94,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.comment_columns(text) IS 'Gives the columns of a view of latest prices the words of the table.';
 
-CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
+-- With the owner's rights, so that what it makes is the owner's also when a member of the owner adds the type.
+CREATE OR REPLACE FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     history text := 'price_history_' || NEW.data_type;
 BEGIN

@@ -12,9 +12,10 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import queue, registry
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import explained, masked, open_connection, open_owner
+from pricing_pipeline.cli.database import explained, open_connection, open_owner
 from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table
 from pricing_pipeline.cli.refusals import sentence
+from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import owner_url
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.domain import DataType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
@@ -57,9 +57,3 @@ def explained(settings: Settings, error: DatabaseError) -> DatabaseError:
             "Start it with `pricing-pipeline up`, or set PRICING_DATABASE_URL to a server of your own."
         )
     return error
-
-
-def masked(url: str) -> str:
-    """The address without its password, wherever in it that stands."""
-    parsed = make_url(url).difference_update_query(["password", "sslpassword"])
-    return parsed.render_as_string(hide_password=True)

@@ -11,10 +11,11 @@ import typer
 
 from pricing_pipeline import demand, limits
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import masked, open_connection
+from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import duration, moment, print_json, print_role_faults, print_table, size
 from pricing_pipeline.cli.reads import Warned
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline.demand import Freshness

@@ -51,6 +51,12 @@ def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     return parsed
 
 
+def masked(url: str | URL) -> str:
+    """The address without its password, wherever in it that stands."""
+    parsed = make_url(url).difference_update_query(["password", "sslpassword"])
+    return parsed.render_as_string(hide_password=True)
+
+
 def _clear_error(context: ExceptionContext) -> None:
     if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
         raise ReadReplica(
@@ -68,4 +74,4 @@ def _clear_error(context: ExceptionContext) -> None:
 
 
 def _address(context: ExceptionContext) -> str:
-    return context.engine.url.render_as_string(hide_password=True) if context.engine else "its address"
+    return masked(context.engine.url) if context.engine else "its address"

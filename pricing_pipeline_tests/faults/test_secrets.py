@@ -1,0 +1,191 @@
+"""A password and a key that can be told from all else appear nowhere but where they are needed (FAULTS part 4)."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import typer
+from pydantic import SecretStr
+from sqlalchemy import make_url
+
+from pricing_pipeline.cli import app
+from pricing_pipeline.db.engine import make_engine, masked
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.settings import Settings
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.refreshing import refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import running_sandbox
+
+template = sample_template
+
+CANARY = "canary-5ecret-0123456789"
+KEY = f"{CANARY}-key"
+
+COMMANDS = {
+    "price": ["AAPL"],
+    "history": ["AAPL"],
+    "unsubscribe": ["ann", QUOTE, "AAPL"],
+    "subscribe": ["ann", "no_such_type", "AAPL"],
+    "hold": ["ann", QUOTE, "AAPL"],
+    "release": ["ann", QUOTE, "AAPL"],
+    "status": [],
+    "queue list": [],
+    "queue show": ["1"],
+    "queue retry": ["1"],
+    "queue cancel": ["1"],
+    "registry list": [],
+    "registry add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
+    "instrument pause": ["AAPL"],
+    "instrument resume": ["AAPL"],
+    "db upgrade": [],
+}
+REFUSED = "SELECT count(*) FROM pricing.collector_call_log WHERE http_status = 401"
+ELSEWHERE = {"up", "backfill", "sandbox"}
+"""These start processes or Dagster: tests of theirs look into what those write."""
+
+
+def leaves() -> set[str]:
+    found: set[str] = set()
+
+    def walk(group: Any, path: tuple[str, ...]) -> None:
+        for name, command in getattr(group, "commands", {}).items():
+            walk(command, (*path, name))
+            if not hasattr(command, "commands"):
+                found.add(" ".join((*path, name)))
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+@pytest.fixture
+def canaries(server: TestServer, database_url: str) -> Iterator[dict[str, str]]:
+    """URLs of worker and owner whose passwords are canaries: roles of this test, members of ours."""
+    names = {role: f"{role}_{uuid4().hex[:12]}" for role in ("worker", "owner")}
+    here = make_url(server.admin_url).set(database=make_url(database_url).database)
+    with psycopg.connect(here.render_as_string(hide_password=False), autocommit=True) as admin:
+        for role, name in names.items():
+            admin.execute(
+                f"CREATE ROLE {name} LOGIN PASSWORD '{CANARY}-{role}' IN ROLE pricing_{role}".encode()
+            )
+        yield {
+            role: make_url(database_url)
+            .set(username=name, password=f"{CANARY}-{role}")
+            .render_as_string(hide_password=False)
+            for role, name in names.items()
+        }
+        for name in names.values():
+            admin.execute(f"DROP ROLE {name}".encode())
+
+
+@pytest.fixture
+def line(canaries: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> CommandLine:
+    caplog.set_level(logging.DEBUG)
+    return CommandLine(canaries["worker"], canaries["owner"], tmp_path / "home")
+
+
+def test_no_command_tells_a_secret(core: Core, line: CommandLine, caplog: pytest.LogCaptureFixture) -> None:
+    assert COMMANDS.keys() | ELSEWHERE == leaves()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    for command, arguments in COMMANDS.items():
+        for more in ([], ["--json"]):
+            said = line(*command.split(), *arguments, *more, twelvedata_api_key=KEY, dagster_url="")
+            assert CANARY not in said.stdout + said.stderr, command
+    assert "canary" not in caplog.text
+    assert line("status", "--json").json["database"]["url"].count("***") == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "postgresql://ann:{canary}@127.0.0.1:9/pricing",
+        "postgresql://ann@127.0.0.1:9/pricing?password={canary}",
+        "postgresql://ann:{canary}@127.0.0.1:port/pricing",
+        "mysql://ann:{canary}@127.0.0.1/pricing",
+        "ann:{canary}@127.0.0.1",
+        "postgresql://ann:{canary}@127.0.0.1:9/pricing?no_such_option=1",
+    ],
+)
+def test_no_broken_address_tells_its_password(
+    line: CommandLine, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = broken.format(canary=CANARY)
+    for command in ("status", "price", "db upgrade", "registry add"):
+        for more in ([], ["--json"]):
+            said = line(
+                *command.split(), *COMMANDS[command], *more, database_url=url, owner_url=url, dagster_url=url
+            )
+            assert said.exit_code != 0
+            assert CANARY not in said.stdout + said.stderr
+    with pytest.raises(PricingError) as failed:
+        make_engine(url).connect()
+    assert CANARY not in "".join(traceback.format_exception(failed.value))
+    assert "canary" not in caplog.text
+
+
+def test_a_refused_password_is_not_repeated(canaries: dict[str, str], line: CommandLine) -> None:
+    wrong = make_url(canaries["worker"]).set(password=f"{CANARY}-wrong").render_as_string(hide_password=False)
+    said = line("price", "AAPL", database_url=wrong)
+    assert "password authentication failed" in said.error
+    assert CANARY not in said.stderr
+
+
+def test_settings_do_not_show_what_they_hold() -> None:
+    settings = Settings(
+        database_url=SecretStr(f"postgresql://a:{CANARY}@h/d"),
+        owner_url=SecretStr(f"postgresql://a:{CANARY}@h/d"),
+        dagster_url=SecretStr(f"postgresql://a:{CANARY}@h/d"),
+        twelvedata_api_key=SecretStr(KEY),
+    )
+    shown = f"{settings!r} {settings} {settings.model_dump_json()} {settings.model_dump()}"
+    assert CANARY not in shown + masked(f"postgresql://a:{CANARY}@h/d")
+    engine = make_engine(f"postgresql://a:{CANARY}@h/d")
+    assert CANARY not in f"{engine!r} {engine.url} {engine.pool!r}"
+
+
+def test_a_drain_leaves_no_secret_behind(
+    core: Core, canaries: dict[str, str], owner_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in what it stores and logs, nor in what the server shows of sessions and writes to its log."""
+    caplog.set_level(logging.DEBUG)
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (FX, "EUR/USD"))
+    engine = make_engine(canaries["worker"])
+    activity: list[str] = []
+
+    def is_done() -> bool:
+        activity.extend(row.shown for row in core.rows("SELECT a::text AS shown FROM pg_stat_activity a"))
+        return "pending" not in core.statuses().values() and "processing" not in core.statuses().values()
+
+    with running_sandbox(twelvedata_key=KEY) as sandbox:
+        with refreshing(engine, sandbox.url, key=SecretStr(KEY)) as refresher:
+            work_until(refresher, is_done)
+            engine.dispose()
+        assert core.latest("AAPL") is not None
+        core.heartbeat("ann", (QUOTE, "IBM"))
+        engine = make_engine(canaries["worker"])
+        with refreshing(engine, sandbox.url, key=SecretStr(f"{KEY}-wrong")) as refresher:
+            work_until(
+                refresher,
+                lambda: (
+                    core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'failed'") > 0
+                ),
+            )
+    engine.dispose()
+    assert CANARY not in "\n".join(activity)
+    assert "canary" not in caplog.text
+    for row in core.rows(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind IN ('r', 'p')"
+    ):
+        assert core.one(f"SELECT count(*) FROM pricing.{row.relname} t WHERE t::text LIKE '%canary%'") == 0
+    folder = Path(str(make_url(owner_url).query["host"])).parent
+    for log in folder.rglob("postgresql.log"):
+        assert f"{CANARY}-worker" not in log.read_text()
