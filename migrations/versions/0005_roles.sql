@@ -223,6 +223,27 @@ COMMENT ON COLUMN pricing.drains.ends_at IS 'When it hands over to a successor.'
 COMMENT ON COLUMN pricing.drains.lease_until IS 'Alive until then without a sign of life.';
 COMMENT ON COLUMN pricing.drains.finished_at IS 'When it ended in good order.';
 
+COMMENT ON COLUMN pricing.provider_keys.provider IS 'Whose key.';
+COMMENT ON COLUMN pricing.provider_keys.key_name IS 'Its name; the key itself is nowhere in the database.';
+COMMENT ON COLUMN pricing.provider_keys.blocked_reason IS 'Why it is blocked, for people.';
+COMMENT ON COLUMN pricing.provider_keys.reported_at IS 'When the provider said so.';
+COMMENT ON COLUMN pricing.provider_keys.foreign_until IS 'Until when foreign_units are taken off.';
+
+COMMENT ON COLUMN pricing.provider_key_limits.provider IS 'Whose limit.';
+COMMENT ON COLUMN pricing.provider_key_limits.key_name IS 'The key that differs.';
+COMMENT ON COLUMN pricing.provider_key_limits.name IS 'The limit''s name in provider_limits, which has its window.';
+COMMENT ON COLUMN pricing.provider_key_limits.units IS 'Units allowed to this key in the window.';
+
+COMMENT ON COLUMN pricing.provider_state.breaker_reason IS 'Why the breaker last opened, for people.';
+
+COMMENT ON COLUMN pricing.size_estimates.provider IS 'Whose answers.';
+COMMENT ON COLUMN pricing.size_estimates.data_type IS 'Of what.';
+COMMENT ON COLUMN pricing.size_estimates.per IS 'What the bytes are of: a symbol''s latest price, or a day of a symbol''s history.';
+COMMENT ON COLUMN pricing.size_estimates.bytes IS 'Bytes on the wire, as a moving average.';
+COMMENT ON COLUMN pricing.size_estimates.measurements IS 'Answers measured.';
+COMMENT ON COLUMN pricing.size_estimates.measured_at IS 'When the last of them came.';
+COMMENT ON COLUMN pricing.size_estimates.last_overrun_at IS 'When an answer last took more than twice its estimate.';
+
 COMMENT ON COLUMN pricing.warnings.warning_id IS 'Rises with each warning.';
 COMMENT ON COLUMN pricing.warnings.at IS 'When it was given.';
 COMMENT ON COLUMN pricing.warnings.sqlstate IS 'The error behind it, as PostgreSQL numbers errors; NULL = none.';

@@ -1,0 +1,1018 @@
+-- The database in one place: what `db upgrade` makes of an empty one. To be read, not run: columns and constraints
+-- stand one to a line without commas, functions without bodies (pricing_pipeline/db/functions/ has them).
+-- Written by `make schema`; a test compares it with a migrated database. What each data type adds is not here: its
+-- table partition pricing.price_history_<data_type> and its view pricing.latest_price_<data_type>.
+
+-- Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale.
+CREATE SCHEMA pricing;
+GRANT USAGE ON SCHEMA pricing TO pricing_client;
+GRANT USAGE ON SCHEMA pricing TO pricing_reader;
+GRANT USAGE ON SCHEMA pricing TO pricing_worker;
+
+-- Numbers calls.
+CREATE SEQUENCE pricing.call_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
+
+-- Numbers tasks.
+CREATE SEQUENCE pricing.task_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.task_id_seq TO pricing_worker;
+
+-- 
+CREATE SEQUENCE pricing.warnings_warning_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.warnings_warning_id_seq TO pricing_worker;
+
+-- Who looks at what, kept alive by heartbeats; removed on leave or after 5 silent minutes.
+CREATE TABLE pricing.active_subscriptions (
+    user_id text NOT NULL  -- Who looks: the login of a session, or whom a worker names.
+    data_type text NOT NULL  -- What is looked at.
+    symbol text NOT NULL  -- What is looked at.
+    subscribed_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when, without a pause of five minutes.
+    last_seen_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- The last heartbeat, stamped by the database; nothing else changes it.
+    CONSTRAINT active_subscriptions_pkey PRIMARY KEY (user_id, data_type, symbol)
+    CONSTRAINT subscription_has_demand FOREIGN KEY (data_type, symbol) REFERENCES pricing.demand(data_type, symbol)
+    CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
+) WITH (fillfactor=70);
+CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
+ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY worker_serves_all ON pricing.active_subscriptions FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.active_subscriptions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.active_subscriptions TO pricing_reader;
+
+-- Which migrations the database has had.
+CREATE TABLE pricing.alembic_version (
+    version_num character varying(32) NOT NULL  -- The last migration that was run.
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+GRANT SELECT ON TABLE pricing.alembic_version TO pricing_worker;
+
+-- The fetch queue. A row is a task: fetch one symbol of one data type, now or for a span of days.
+CREATE TABLE pricing.api_call_queue (
+    id bigint NOT NULL DEFAULT nextval('pricing.task_id_seq'::regclass)  -- Rises with each task, over all states.
+    data_type text NOT NULL  -- What is fetched.
+    symbol text NOT NULL  -- What is fetched.
+    window_start date NOT NULL DEFAULT '-infinity'::date  -- -infinity..infinity = the latest price; otherwise days to backfill, both included.
+    window_end date NOT NULL DEFAULT 'infinity'::date  -- Last day, included; see window_start.
+    provider text  -- Who is asked, by the route at the time of queueing; NULL only for what had no route.
+    status text NOT NULL DEFAULT 'pending'::text  -- pending, processing, scheduled (waits until run_after), completed, failed or cancelled. docs/state-machine.md draws it.
+    priority integer NOT NULL DEFAULT 1  -- Distinct viewers (at least 1); 0 held; -1 scheduled; -2 backfill. Higher goes first.
+    cadence_minutes integer NOT NULL DEFAULT 0  -- TTL of the type in minutes: among tasks of one priority the shorter goes first.
+    est_bytes bigint NOT NULL DEFAULT 50000  -- Bytes on the wire that the answer is expected to take, reserved when it is claimed.
+    enqueued_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was queued.
+    run_after timestamp with time zone  -- Scheduled tasks only: not to be claimed before.
+    attempt smallint NOT NULL DEFAULT 0  -- Counted at claim, so that a task which kills its worker still dies.
+    max_attempts smallint NOT NULL DEFAULT 4  -- Claims after which a failure is final.
+    claim_token uuid  -- Fresh with every claim; completing, failing and storing prices require it.
+    claimed_at timestamp with time zone  -- When it was last claimed.
+    lease_until timestamp with time zone  -- Until then the claim holds without a sign of life from its worker.
+    worker text  -- Who claimed it last: host and process.
+    call_id bigint  -- The call of its last claim, in collector_call_log.
+    backfill_id uuid  -- The backfill that queued it; NULL for live work.
+    errors jsonb NOT NULL DEFAULT '[]'::jsonb  -- Array of {at, attempt, kind, message}, oldest first.
+    finished_at timestamp with time zone  -- When it was completed, failed or cancelled.
+    failure_kind text  -- Why it is dead, in one word; docs/state-machine.md lists them.
+    ring smallint NOT NULL DEFAULT 0  -- Week of finishing modulo 8: the leaf of a completed task.
+    resolved_at timestamp with time zone  -- Since when a dead task needs nobody any more: it was cancelled, or its work has succeeded since. It is kept 90 days longer.
+) PARTITION BY LIST (status);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue TO pricing_reader;
+
+-- Finished tasks: a ring of eight weeks, of which pruning empties the old ones.
+CREATE TABLE pricing.api_call_queue_completed PARTITION OF pricing.api_call_queue FOR VALUES IN ('completed') PARTITION BY LIST (ring);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 0 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_0 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('0') (
+    CONSTRAINT api_call_queue_completed_0_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_0_backfill ON pricing.api_call_queue_completed_0 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_0 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_0 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 1 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_1 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('1') (
+    CONSTRAINT api_call_queue_completed_1_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_1_backfill ON pricing.api_call_queue_completed_1 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_1 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_1 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 2 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_2 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('2') (
+    CONSTRAINT api_call_queue_completed_2_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_2_backfill ON pricing.api_call_queue_completed_2 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_2 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_2 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 3 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_3 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('3') (
+    CONSTRAINT api_call_queue_completed_3_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_3_backfill ON pricing.api_call_queue_completed_3 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_3 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_3 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 4 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_4 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('4') (
+    CONSTRAINT api_call_queue_completed_4_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_4_backfill ON pricing.api_call_queue_completed_4 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_4 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_4 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 5 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_5 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('5') (
+    CONSTRAINT api_call_queue_completed_5_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_5_backfill ON pricing.api_call_queue_completed_5 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_5 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_5 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 6 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_6 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('6') (
+    CONSTRAINT api_call_queue_completed_6_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_6_backfill ON pricing.api_call_queue_completed_6 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_6 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_6 TO pricing_reader;
+
+-- Tasks finished in weeks whose number since 1970 is 7 modulo 8.
+CREATE TABLE pricing.api_call_queue_completed_7 PARTITION OF pricing.api_call_queue_completed FOR VALUES IN ('7') (
+    CONSTRAINT api_call_queue_completed_7_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_7_backfill ON pricing.api_call_queue_completed_7 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_7 TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_7 TO pricing_reader;
+
+-- Tasks that failed or were cancelled, with all their errors.
+CREATE TABLE pricing.api_call_queue_dead PARTITION OF pricing.api_call_queue FOR VALUES IN ('failed', 'cancelled') (
+    CONSTRAINT api_call_queue_dead_pkey PRIMARY KEY (id)
+    CONSTRAINT dead_task_is_finished CHECK ((finished_at IS NOT NULL))
+);
+CREATE INDEX dead_backfill ON pricing.api_call_queue_dead USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+CREATE INDEX dead_pair ON pricing.api_call_queue_dead USING btree (data_type, symbol);
+CREATE INDEX dead_unresolved ON pricing.api_call_queue_dead USING btree (id) WHERE (resolved_at IS NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_dead TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_dead TO pricing_reader;
+
+-- Tasks that are pending, scheduled or processing.
+CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR VALUES IN ('pending', 'processing', 'scheduled') (
+    CONSTRAINT api_call_queue_live_pkey PRIMARY KEY (id)
+    CONSTRAINT live_task_is_unique UNIQUE (data_type, symbol, window_start, window_end)
+    CONSTRAINT live_task_has_provider CHECK ((provider IS NOT NULL))
+    CONSTRAINT processing_has_lease CHECK (((status = 'processing'::text) = (lease_until IS NOT NULL)))
+    CONSTRAINT processing_is_claimed CHECK (((status = 'processing'::text) = (claim_token IS NOT NULL)))
+    CONSTRAINT scheduled_has_time CHECK (((status = 'scheduled'::text) = (run_after IS NOT NULL)))
+) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (status = 'pending'::text);
+CREATE INDEX live_processing ON pricing.api_call_queue_live USING btree (symbol) INCLUDE (lease_until) WHERE (status = 'processing'::text);
+CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (status = 'scheduled'::text);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
+
+-- Wire bytes per provider and UTC hour, of which the quota sums the last 720 and the one that is not over.
+CREATE TABLE pricing.api_data_usage (
+    provider text NOT NULL  -- Who was asked.
+    hour timestamp with time zone NOT NULL  -- Beginning of the hour, UTC.
+    calls bigint NOT NULL DEFAULT 0  -- Calls settled in the hour.
+    units bigint NOT NULL DEFAULT 0  -- What they cost, in the provider's units.
+    bytes bigint NOT NULL DEFAULT 0  -- Bytes on the wire; of calls whose worker was lost, their estimate.
+    CONSTRAINT api_data_usage_pkey PRIMARY KEY (provider, hour)
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_data_usage TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_reader;
+
+-- One row for each backfill someone asked for; its tasks carry its id.
+CREATE TABLE pricing.backfills (
+    backfill_id uuid NOT NULL DEFAULT gen_random_uuid()  -- Carried by its tasks.
+    data_type text NOT NULL  -- What was asked for.
+    window_start date NOT NULL  -- First day, included.
+    window_end date NOT NULL  -- Last day, included.
+    symbols text[]  -- Which instruments; NULL = all that a provider has confirmed.
+    run_id text  -- Dagster's id of the run that asked.
+    requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was planned.
+    finished_at timestamp with time zone  -- When none of its tasks was open any more.
+    tasks integer NOT NULL DEFAULT 0  -- How many tasks it waits for, those of earlier backfills of the same days included.
+    CONSTRAINT backfills_pkey PRIMARY KEY (backfill_id)
+    CONSTRAINT backfill_window_is_upright CHECK ((window_start <= window_end))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
+GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
+
+-- Every call to a provider: committed before it is made, completed after. It is also the rate limit's memory and, while open, the quota's reservation.
+CREATE TABLE pricing.collector_call_log (
+    call_id bigint NOT NULL DEFAULT nextval('pricing.call_id_seq'::regclass)  -- Rises with each call; prices carry it.
+    provider text NOT NULL  -- Who was asked.
+    data_type text NOT NULL  -- What was asked for.
+    symbols text[] NOT NULL  -- What was asked for, in the order of the request.
+    window_start date NOT NULL  -- First day asked for; -infinity = the latest price.
+    window_end date NOT NULL  -- Last day asked for, included; infinity = the latest price.
+    units integer NOT NULL  -- What it costs, in the provider's units.
+    reserved_bytes bigint NOT NULL  -- Bytes held against the quota until it is settled.
+    run_id text  -- Dagster's id of the run that made it.
+    worker text NOT NULL  -- Who made it: host and process.
+    started_at timestamp with time zone NOT NULL  -- When it was claimed, before it was made.
+    finished_at timestamp with time zone  -- When it was settled; NULL = open.
+    outcome text NOT NULL DEFAULT 'open'::text  -- unknown = the worker was lost; the estimate was booked as used.
+    http_status integer  -- Status of the answer; NULL = no answer, or none known.
+    wire_bytes bigint  -- Headers and body as they were sent, compressed.
+    error text  -- Why it brought nothing, without secrets.
+    key_name text NOT NULL DEFAULT 'default'::text  -- The key that it was made with.
+    failure_kind text  -- Why the call brought nothing, for the most of its symbols at least. pricing.is_provider_fault says which kinds the breaker counts. Empty when a lost worker was late to tell.
+    CONSTRAINT collector_call_log_pkey PRIMARY KEY (call_id)
+    CONSTRAINT open_calls_are_unfinished CHECK (((outcome = 'open'::text) = (finished_at IS NULL)))
+    CONSTRAINT outcome_is_known CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'failed'::text, 'unknown'::text])))
+) WITH (fillfactor=80);
+CREATE INDEX collector_call_log_failed ON pricing.collector_call_log USING btree (provider, started_at) WHERE (failure_kind IS NOT NULL);
+CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
+CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (provider, started_at) INCLUDE (units, key_name);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.collector_call_log TO pricing_worker;
+GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
+
+-- Providers, their address and their allowances.
+CREATE TABLE pricing.data_collectors (
+    provider text NOT NULL  -- Its name, as routes and calls have it.
+    description text NOT NULL DEFAULT ''::text  -- For people.
+    base_url text NOT NULL  -- Where it answers; the sandbox's address takes its place while the sandbox is on.
+    is_active boolean NOT NULL DEFAULT true  -- False = it is not called; what it alone serves fails as misconfigured.
+    max_in_flight integer NOT NULL DEFAULT 10  -- Calls of one process that may be under way at once.
+    throttle_pause_seconds integer NOT NULL DEFAULT 5  -- First pause after a refusal for speed that names no time; doubles while refusals go on.
+    quota_bytes bigint NOT NULL DEFAULT ((20)::double precision * (((2)::bigint)::double precision ^ (30)::double precision))  -- Bytes allowed in any 720 hours (30 days of exactly 24 hours).
+    request_delay_ms integer NOT NULL DEFAULT 0  -- Least time between two calls of all workers together; twice as long while the provider says that 5 units or fewer are left.
+    CONSTRAINT data_collectors_pkey PRIMARY KEY (provider)
+    CONSTRAINT delay_is_sane CHECK (((request_delay_ms >= 0) AND (request_delay_ms <= 3600000)))
+    CONSTRAINT in_flight_is_sane CHECK (((max_in_flight >= 1) AND (max_in_flight <= 10)))
+    CONSTRAINT pause_is_positive CHECK ((throttle_pause_seconds > 0))
+    CONSTRAINT provider_is_plain_name CHECK ((provider ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    CONSTRAINT quota_is_positive CHECK ((quota_bytes > 0))
+);
+CREATE TRIGGER add_provider_state AFTER INSERT ON pricing.data_collectors FOR EACH ROW EXECUTE FUNCTION pricing.add_provider_state();
+CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url ON pricing.data_collectors FOR EACH ROW WHEN (((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url))) EXECUTE FUNCTION pricing.provider_switched();
+GRANT SELECT ON TABLE pricing.data_collectors TO pricing_reader;
+GRANT SELECT ON TABLE pricing.data_collectors TO pricing_worker;
+
+-- The single source of truth on data types. One INSERT adds a type: its storage, Dagster assets, freshness policy and refresh follow.
+CREATE TABLE pricing.data_type_registry (
+    data_type text NOT NULL  -- Its name; it cannot be changed.
+    description text NOT NULL DEFAULT ''::text  -- For people.
+    asset_class text NOT NULL DEFAULT 'equity'::text  -- The instruments this type applies to: those of the same asset_class.
+    fetcher text NOT NULL  -- What is asked of a provider; provider_routing says which provider.
+    default_ttl_minutes integer NOT NULL  -- How old a watched price may grow before it is due again.
+    table_name text NOT NULL DEFAULT ''::text  -- View or table the staleness function judges; empty = the view latest_price_<data_type>, made by a trigger.
+    symbol_column text NOT NULL DEFAULT 'symbol'::text  -- Column of table_name with the symbol, text.
+    timestamp_column text NOT NULL DEFAULT 'fetched_at'::text  -- Column of table_name that staleness is judged by, timestamptz.
+    staleness_function text NOT NULL DEFAULT 'is_data_stale'::text  -- Function (timestamptz, integer) returning boolean in this schema; it gets the timestamp and the TTL in minutes.
+    refresh_strategy text NOT NULL DEFAULT 'on-demand'::text  -- on-demand = while somebody watches; scheduled = by refresh_schedule too.
+    refresh_schedule text  -- Cron expression of a scheduled type, in schedule_timezone.
+    schedule_timezone text NOT NULL DEFAULT 'UTC'::text  -- Time zone of refresh_schedule.
+    history_from date  -- First day a backfill may ask for; NULL = the type keeps no history to backfill.
+    estimated_data_size_bytes bigint NOT NULL DEFAULT 50000  -- Bytes on the wire per symbol, reserved against the quota before a call.
+    is_active boolean NOT NULL DEFAULT true  -- False = retired: not queued any more; its prices stay.
+    created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was added.
+    background_ttl_minutes integer NOT NULL DEFAULT 1440  -- How old the price of a held pair may grow while nobody watches it.
+    CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
+    CONSTRAINT asset_class_is_plain_name CHECK ((asset_class ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    CONSTRAINT background_ttl_is_positive CHECK ((background_ttl_minutes > 0))
+    CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
+    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text])))
+    CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
+    CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))
+    CONSTRAINT strategy_is_known CHECK ((refresh_strategy = ANY (ARRAY['on-demand'::text, 'scheduled'::text])))
+    CONSTRAINT ttl_is_positive CHECK ((default_ttl_minutes > 0))
+);
+CREATE TRIGGER check_data_type BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.check_data_type();
+CREATE TRIGGER drop_storage BEFORE DELETE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.drop_storage();
+CREATE TRIGGER make_storage AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.make_storage();
+CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.data_type_registry FOR EACH STATEMENT EXECUTE FUNCTION pricing.registry_changed();
+CREATE TRIGGER schedule_added AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.schedule_changed();
+CREATE TRIGGER schedule_changed AFTER UPDATE OF refresh_strategy, refresh_schedule, schedule_timezone, is_active ON pricing.data_type_registry FOR EACH ROW WHEN (((((old.refresh_strategy IS DISTINCT FROM new.refresh_strategy) OR (old.refresh_schedule IS DISTINCT FROM new.refresh_schedule)) OR (old.schedule_timezone IS DISTINCT FROM new.schedule_timezone)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.schedule_changed();
+CREATE TRIGGER ttl_changed AFTER UPDATE OF default_ttl_minutes, background_ttl_minutes, staleness_function, table_name, symbol_column, timestamp_column, is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((((((((old.default_ttl_minutes IS DISTINCT FROM new.default_ttl_minutes) OR (old.background_ttl_minutes IS DISTINCT FROM new.background_ttl_minutes)) OR (old.staleness_function IS DISTINCT FROM new.staleness_function)) OR (old.table_name IS DISTINCT FROM new.table_name)) OR (old.symbol_column IS DISTINCT FROM new.symbol_column)) OR (old.timestamp_column IS DISTINCT FROM new.timestamp_column)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.ttl_changed();
+CREATE TRIGGER type_retired AFTER UPDATE OF is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((old.is_active AND (NOT new.is_active))) EXECUTE FUNCTION pricing.type_retired();
+GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_reader;
+GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
+
+-- One row for each wanted (data_type, symbol), so that the staleness check costs what is due, not what is watched.
+CREATE TABLE pricing.demand (
+    data_type text NOT NULL  -- What is wanted.
+    symbol text NOT NULL  -- What is wanted.
+    due_at timestamp with time zone NOT NULL  -- When to look at the pair next; infinity while a task for it is live.
+    became_due_at timestamp with time zone  -- Since when the live task is owed; NULL = nothing owed.
+    failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
+    held_until timestamp with time zone  -- A pair whose task died is left alone until then: 1 h, doubling to 24 h.
+    last_failure text  -- Why the last task died.
+    created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
+    read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
+    CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
+) WITH (fillfactor=70);
+CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
+GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
+
+-- Workers that drain the queue. Alive = not finished and the lease not run out; run status says nothing about it.
+CREATE TABLE pricing.drains (
+    drain_id uuid NOT NULL DEFAULT gen_random_uuid()  -- Its name.
+    run_id text  -- Dagster's id of the run that drains.
+    worker text NOT NULL  -- Host and process.
+    started_at timestamp with time zone NOT NULL  -- When it began.
+    ends_at timestamp with time zone NOT NULL  -- When it hands over to a successor.
+    lease_until timestamp with time zone NOT NULL  -- Alive until then without a sign of life.
+    finished_at timestamp with time zone  -- When it ended in good order.
+    CONSTRAINT drains_pkey PRIMARY KEY (drain_id)
+);
+CREATE INDEX drains_alive ON pricing.drains USING btree (lease_until) WHERE (finished_at IS NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.drains TO pricing_worker;
+GRANT SELECT ON TABLE pricing.drains TO pricing_reader;
+
+-- When each periodic duty last succeeded and last failed.
+CREATE TABLE pricing.duties (
+    duty text NOT NULL  -- The function's name.
+    last_success_at timestamp with time zone  -- NULL = never yet.
+    last_failure_at timestamp with time zone  -- NULL = never yet.
+    last_error text  -- Why it last failed, in the database's words.
+    CONSTRAINT duties_pkey PRIMARY KEY (duty)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.duties TO pricing_worker;
+GRANT SELECT ON TABLE pricing.duties TO pricing_reader;
+
+-- Days for which the provider has answered, with bars or with nothing; a backfill asks only for the rest.
+CREATE TABLE pricing.history_coverage (
+    data_type text NOT NULL  -- What was asked for.
+    symbol text NOT NULL  -- What was asked for.
+    covered datemultirange NOT NULL DEFAULT '{}'::datemultirange  -- Days that were answered for.
+    CONSTRAINT history_coverage_pkey PRIMARY KEY (data_type, symbol)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.history_coverage TO pricing_worker;
+GRANT SELECT ON TABLE pricing.history_coverage TO pricing_reader;
+
+-- Who holds what. While any holding of a pair is active, its price is kept fresh by the background TTL.
+CREATE TABLE pricing.holdings (
+    user_id text NOT NULL  -- Who holds it.
+    data_type text NOT NULL  -- What is held.
+    symbol text NOT NULL  -- What is held.
+    status text NOT NULL DEFAULT 'active'::text  -- active, or closed: kept as a record.
+    since timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when it is held; begins anew when a closed holding is opened again.
+    closed_at timestamp with time zone  -- When it was released.
+    active_symbol text GENERATED ALWAYS AS (
+CASE
+    WHEN (status = 'active'::text) THEN symbol
+    ELSE NULL::text
+END) STORED  -- The symbol while the holding is active: what is held has a row of demand, and what was held needs none.
+    CONSTRAINT holdings_pkey PRIMARY KEY (user_id, data_type, symbol)
+    CONSTRAINT active_holding_has_demand FOREIGN KEY (data_type, active_symbol) REFERENCES pricing.demand(data_type, symbol)
+    CONSTRAINT closed_holding_has_time CHECK (((status = 'closed'::text) = (closed_at IS NOT NULL)))
+    CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['active'::text, 'closed'::text])))
+    CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
+);
+CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT NULL);
+ALTER TABLE pricing.holdings ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
+GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
+
+-- What can be priced.
+CREATE TABLE pricing.instruments (
+    asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
+    symbol text NOT NULL  -- Its name at the providers.
+    name text  -- For people.
+    currency text  -- ISO 4217 code of its prices; NULL = not known.
+    scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
+    update_mode text NOT NULL DEFAULT 'api'::text  -- api = refreshed; manual = left alone.
+    is_active boolean NOT NULL DEFAULT true  -- False = left alone.
+    verified_at timestamp with time zone  -- First valid answer of a provider; NULL = made by a subscription and not yet confirmed.
+    created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it became known.
+    CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
+    CONSTRAINT currency_is_iso CHECK ((currency ~ '^[A-Z]{3}$'::text))
+    CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
+    CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
+    CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
+);
+CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
+CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
+GRANT SELECT ON TABLE pricing.instruments TO pricing_reader;
+
+-- The newest known price of each pair. price = amount / 10^scale, exactly.
+CREATE TABLE pricing.latest_prices (
+    data_type text NOT NULL  -- What it is the price of.
+    symbol text NOT NULL  -- What it is the price of.
+    amount bigint NOT NULL  -- Price in units of 10^-scale.
+    scale smallint NOT NULL  -- Decimals of amount.
+    currency text  -- ISO 4217 code; NULL = the source names none.
+    observed_at timestamp with time zone NOT NULL  -- The source's time; midnight UTC of the trading day for daily values.
+    fetched_at timestamp with time zone NOT NULL  -- When a provider last confirmed it; advances with every valid answer.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it: collector_call_log has its run, time and bytes.
+    source_text text NOT NULL  -- The price in the source's own digits.
+    cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
+    CONSTRAINT latest_prices_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT cache_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
+    CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 18)))
+) WITH (fillfactor=70);
+CREATE INDEX latest_prices_own_ttl ON pricing.latest_prices USING btree (data_type, symbol) WHERE (cache_ttl_minutes IS NOT NULL);
+CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.latest_prices FOR EACH ROW WHEN ((old.cache_ttl_minutes IS DISTINCT FROM new.cache_ttl_minutes)) EXECUTE FUNCTION pricing.own_ttl_changed();
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.latest_prices TO pricing_worker;
+GRANT SELECT ON TABLE pricing.latest_prices TO pricing_reader;
+
+-- When each pair was last looked at, to ten minutes: written when a viewer leaves and by reads, never by heartbeats. Kept for 48 hours.
+CREATE TABLE pricing.pair_views (
+    data_type text NOT NULL  -- What was looked at.
+    symbol text NOT NULL  -- What was looked at.
+    viewed_at timestamp with time zone NOT NULL  -- The last look that was noted.
+    CONSTRAINT pair_views_pkey PRIMARY KEY (data_type, symbol)
+) WITH (fillfactor=70);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_views TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pair_views TO pricing_reader;
+
+-- Current belief about every past value, unadjusted; one table partition per data type. amount is the close, NAV or quote.
+CREATE TABLE pricing.price_history (
+    data_type text NOT NULL  -- What it is the price of.
+    symbol text NOT NULL  -- What it is the price of.
+    observed_at timestamp with time zone NOT NULL  -- The source's time; midnight UTC of the trading day for daily values.
+    amount bigint NOT NULL  -- Close, NAV or quote, in units of 10^-scale.
+    open_amount bigint  -- Open of a daily bar, in units of 10^-scale.
+    high_amount bigint  -- High of a daily bar, in units of 10^-scale.
+    low_amount bigint  -- Low of a daily bar, in units of 10^-scale.
+    scale smallint NOT NULL  -- Decimals of the amounts.
+    currency text  -- ISO 4217 code; NULL = the source names none.
+    volume numeric  -- Traded volume of a daily bar, in shares or contracts.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it.
+    fetched_at timestamp with time zone NOT NULL  -- When we came to believe it.
+    CONSTRAINT price_history_pkey PRIMARY KEY (data_type, symbol, observed_at)
+) PARTITION BY LIST (data_type);
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.price_history TO pricing_worker;
+GRANT SELECT ON TABLE pricing.price_history TO pricing_reader;
+
+-- What we believed before: the old value of every history row that changed, from recorded_at until revised_at.
+CREATE TABLE pricing.price_revisions (
+    data_type text NOT NULL  -- What it was the price of.
+    symbol text NOT NULL  -- What it was the price of.
+    observed_at timestamp with time zone NOT NULL  -- The source's time.
+    amount bigint NOT NULL  -- What we believed, in units of 10^-scale.
+    open_amount bigint  -- Open, in units of 10^-scale.
+    high_amount bigint  -- High, in units of 10^-scale.
+    low_amount bigint  -- Low, in units of 10^-scale.
+    scale smallint NOT NULL  -- Decimals of the amounts.
+    currency text  -- ISO 4217 code.
+    volume numeric  -- Traded volume.
+    provider text NOT NULL  -- Who had said so.
+    call_id bigint NOT NULL  -- The call that had brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint NOT NULL  -- The call that brought another value.
+    CONSTRAINT price_revisions_pkey PRIMARY KEY (data_type, symbol, observed_at, revised_at)
+);
+GRANT INSERT, SELECT ON TABLE pricing.price_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.price_revisions TO pricing_reader;
+
+-- What a provider can fetch, in which batches, at what cost in its own units. Claims plan calls from it.
+CREATE TABLE pricing.provider_capabilities (
+    provider text NOT NULL  -- Who can.
+    fetcher text NOT NULL  -- What it can be asked for.
+    batch_size integer NOT NULL  -- Symbols in one call for latest prices.
+    window_batch_size integer NOT NULL DEFAULT 1  -- Symbols in one call for a span of days, where answers are long.
+    units_per_call integer NOT NULL DEFAULT 0  -- Cost of a call, in the provider's units.
+    units_per_symbol integer NOT NULL DEFAULT 0  -- Cost of each symbol of a call, in the provider's units.
+    max_window_days integer NOT NULL DEFAULT 1  -- Longest span one call may ask for, so that an answer is never cut at a page.
+    bytes_per_day integer NOT NULL DEFAULT 150  -- Bytes on the wire for a day of history of one symbol, as an estimate.
+    CONSTRAINT provider_capabilities_pkey PRIMARY KEY (provider, fetcher)
+    CONSTRAINT provider_capabilities_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
+    CONSTRAINT a_call_costs_something CHECK (((units_per_call >= 0) AND (units_per_symbol >= 0) AND ((units_per_call + units_per_symbol) > 0)))
+    CONSTRAINT batch_is_positive CHECK ((batch_size > 0))
+    CONSTRAINT window_batch_is_positive CHECK ((window_batch_size > 0))
+    CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
+);
+GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
+
+-- Keys whose plan differs: other units than provider_limits says, in the same window.
+CREATE TABLE pricing.provider_key_limits (
+    provider text NOT NULL  -- Whose limit.
+    key_name text NOT NULL  -- The key that differs.
+    name text NOT NULL  -- The limit's name in provider_limits, which has its window.
+    units integer NOT NULL  -- Units allowed to this key in the window.
+    CONSTRAINT provider_key_limits_pkey PRIMARY KEY (provider, key_name, name)
+    CONSTRAINT key_limit_has_key FOREIGN KEY (provider, key_name) REFERENCES pricing.provider_keys(provider, key_name) ON DELETE CASCADE
+    CONSTRAINT key_limit_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
+    CONSTRAINT key_limit_is_positive CHECK ((units > 0))
+);
+GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_worker;
+
+-- API keys of a provider by name, each with its own rate limits. A provider without rows has one key named default. Secrets are not here.
+CREATE TABLE pricing.provider_keys (
+    provider text NOT NULL  -- Whose key.
+    key_name text NOT NULL  -- Its name; the key itself is nowhere in the database.
+    is_active boolean NOT NULL DEFAULT true  -- False = no call is made with it.
+    blocked_until timestamp with time zone  -- No worker uses the key before: the provider refused it, for speed or altogether.
+    blocked_reason text  -- Why it is blocked, for people.
+    throttles integer NOT NULL DEFAULT 0  -- Refusals in a row. Until the next good answer the pause grows, and one call at a time feels the way.
+    reported_left integer  -- Units that the provider last said are left; only kept while there are few.
+    reported_at timestamp with time zone  -- When the provider said so.
+    foreign_units integer NOT NULL DEFAULT 0  -- Units that the provider counts and we do not: somebody else uses the key, or its plan is smaller than our limit. They are taken off until foreign_until.
+    foreign_until timestamp with time zone  -- Until when foreign_units are taken off.
+    CONSTRAINT provider_keys_pkey PRIMARY KEY (provider, key_name)
+    CONSTRAINT provider_keys_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT foreign_units_are_counted CHECK ((foreign_units >= 0))
+    CONSTRAINT key_name_is_plain CHECK ((key_name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_keys TO pricing_worker;
+GRANT SELECT ON TABLE pricing.provider_keys TO pricing_reader;
+
+-- Rate limits of each key, in the provider's units: in any window_seconds, or per calendar day of day_timezone. All must have room.
+CREATE TABLE pricing.provider_limits (
+    provider text NOT NULL  -- Whose limit.
+    name text NOT NULL  -- Its name.
+    units integer NOT NULL  -- Units allowed in the window.
+    window_seconds integer  -- Length of a sliding window in seconds; NULL = a calendar day.
+    day_timezone text  -- Time zone whose midnight ends the day; NULL = a sliding window.
+    CONSTRAINT provider_limits_pkey PRIMARY KEY (provider, name)
+    CONSTRAINT provider_limits_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
+    CONSTRAINT limit_has_one_window CHECK (((window_seconds IS NULL) <> (day_timezone IS NULL)))
+    CONSTRAINT limit_is_positive CHECK ((units > 0))
+    CONSTRAINT limit_window_is_positive CHECK ((window_seconds > 0))
+);
+GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
+
+-- Which provider serves a data type (symbol NULL), or one symbol of it.
+CREATE TABLE pricing.provider_routing (
+    data_type text NOT NULL  -- What is routed.
+    symbol text  -- The one symbol it is for; NULL = all that have no rule of their own.
+    provider text NOT NULL  -- Who serves it.
+    is_active boolean NOT NULL DEFAULT true  -- False = the rule does not count.
+    CONSTRAINT provider_routing_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+    CONSTRAINT provider_routing_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
+);
+CREATE UNIQUE INDEX provider_routing_broad ON pricing.provider_routing USING btree (data_type) WHERE (symbol IS NULL);
+CREATE UNIQUE INDEX provider_routing_symbol ON pricing.provider_routing USING btree (data_type, symbol) WHERE (symbol IS NOT NULL);
+CREATE TRIGGER route_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_routing FOR EACH ROW EXECUTE FUNCTION pricing.route_changed();
+GRANT SELECT ON TABLE pricing.provider_routing TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_routing TO pricing_worker;
+
+-- The row whose lock makes looking at the limits and taking from them one step.
+CREATE TABLE pricing.provider_state (
+    provider text NOT NULL  -- Whose state.
+    claims bigint NOT NULL DEFAULT 0  -- Counts claims, so that every tenth can begin with a backfill.
+    breaker text NOT NULL DEFAULT 'closed'::text  -- open = no calls before breaker_until; then one probe is made (half_open), whose success closes it.
+    breaker_since timestamp with time zone  -- Its last change. What happened before it was closed does not count against the provider.
+    breaker_until timestamp with time zone  -- Open: when a probe may be made. Half open: when the probe counts as lost.
+    breaker_openings integer NOT NULL DEFAULT 0  -- Openings in a row; the wait is 60 s, doubling to 10 min.
+    breaker_reason text  -- Why the breaker last opened, for people.
+    probe_call bigint  -- The one call that decides.
+    last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
+    CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
+    CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT breaker_has_end CHECK (((breaker = 'closed'::text) = (breaker_until IS NULL)))
+    CONSTRAINT breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
+    CONSTRAINT probing_has_call CHECK (((breaker = 'half_open'::text) = (probe_call IS NOT NULL)))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
+GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
+
+-- Counts changes of the registry, so that the sensor knows when to reload the code location.
+CREATE TABLE pricing.registry_state (
+    singleton boolean NOT NULL DEFAULT true  -- There is one row.
+    version bigint NOT NULL  -- Rises with every change of the registry.
+    CONSTRAINT registry_state_pkey PRIMARY KEY (singleton)
+    CONSTRAINT one_row CHECK (singleton)
+);
+GRANT SELECT ON TABLE pricing.registry_state TO pricing_reader;
+GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
+
+-- For each scheduled data type: the slot of its schedule that was served last, and how far the walk over its instruments is.
+CREATE TABLE pricing.schedule_walks (
+    data_type text NOT NULL  -- The scheduled data type.
+    served_slot timestamp with time zone NOT NULL  -- No slot up to this one is owed: it was served, or passed before the type had this schedule.
+    walk_slot timestamp with time zone  -- The slot whose walk is under way; NULL when none is.
+    walk_after text NOT NULL DEFAULT ''::text  -- The walk goes on after this symbol.
+    lap_start text NOT NULL DEFAULT ''::text  -- Where the lap began: behind the unfinished walk of an earlier slot. It ends there, too.
+    wrapped boolean NOT NULL DEFAULT false  -- The lap has passed the last symbol and goes on from the first.
+    CONSTRAINT schedule_walks_pkey PRIMARY KEY (data_type)
+    CONSTRAINT schedule_walks_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.schedule_walks TO pricing_worker;
+GRANT SELECT ON TABLE pricing.schedule_walks TO pricing_reader;
+
+-- Wire bytes as measured: of a latest price per symbol, of history per symbol and day. The first measurement is taken whole, each later one counts a tenth.
+CREATE TABLE pricing.size_estimates (
+    provider text NOT NULL  -- Whose answers.
+    data_type text NOT NULL  -- Of what.
+    per text NOT NULL  -- What the bytes are of: a symbol's latest price, or a day of a symbol's history.
+    bytes double precision NOT NULL  -- Bytes on the wire, as a moving average.
+    measurements bigint NOT NULL DEFAULT 1  -- Answers measured.
+    measured_at timestamp with time zone NOT NULL  -- When the last of them came.
+    overruns bigint NOT NULL DEFAULT 0  -- Answers of more than twice the bytes that were reserved for them.
+    last_overrun_at timestamp with time zone  -- When an answer last took more than twice its estimate.
+    last_overrun_ratio double precision  -- Bytes that came for each byte reserved, at the last overrun.
+    CONSTRAINT size_estimates_pkey PRIMARY KEY (provider, data_type, per)
+    CONSTRAINT size_estimates_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT size_is_per_symbol_or_day CHECK ((per = ANY (ARRAY['symbol'::text, 'day'::text])))
+    CONSTRAINT size_is_positive CHECK (((bytes > (0)::double precision) AND (bytes < ('1000000000000'::numeric)::double precision)))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.size_estimates TO pricing_worker;
+GRANT SELECT ON TABLE pricing.size_estimates TO pricing_reader;
+
+-- What users have used of their new pairs a minute. Leaving gives nothing back, so coming and going is bounded, too.
+CREATE TABLE pricing.user_allowances (
+    user_id text NOT NULL  -- Who has begun to watch or hold something lately.
+    spent_until timestamp with time zone NOT NULL  -- Each new pair moves it on by its share of a minute; at most a minute ahead of now. In the past: nothing is used.
+    CONSTRAINT user_allowances_pkey PRIMARY KEY (user_id)
+) WITH (fillfactor=50);
+ALTER TABLE pricing.user_allowances ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY worker_serves_all ON pricing.user_allowances FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.user_allowances TO pricing_worker;
+GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;
+
+-- What one user may ask for. The one row may be changed at any time; it counts from the next heartbeat.
+CREATE TABLE pricing.user_caps (
+    singleton boolean NOT NULL DEFAULT true  -- Keeps it at one row.
+    pairs_per_user integer NOT NULL DEFAULT 10000  -- Pairs one user may watch at once, and as many may be held.
+    new_pairs_per_minute integer NOT NULL DEFAULT 5000  -- Pairs one user may begin to watch or hold in a minute.
+    CONSTRAINT user_caps_pkey PRIMARY KEY (singleton)
+    CONSTRAINT new_pairs_per_minute_is_positive CHECK ((new_pairs_per_minute > 0))
+    CONSTRAINT one_row CHECK (singleton)
+    CONSTRAINT pairs_per_user_is_positive CHECK ((pairs_per_user > 0))
+);
+GRANT SELECT ON TABLE pricing.user_caps TO pricing_reader;
+GRANT SELECT ON TABLE pricing.user_caps TO pricing_worker;
+
+-- What went wrong without stopping anything else, at most one row a minute for the same trouble; kept 30 days.
+CREATE TABLE pricing.warnings (
+    warning_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Rises with each warning.
+    at timestamp with time zone NOT NULL  -- When it was given.
+    source text NOT NULL  -- The function that warned: enqueue_due, run_duties.
+    subject text NOT NULL  -- What it was about: a data type, a duty.
+    sqlstate text  -- The error behind it, as PostgreSQL numbers errors; NULL = none.
+    message text NOT NULL  -- What happened, in the database's words.
+    CONSTRAINT warnings_pkey PRIMARY KEY (warning_id)
+);
+CREATE INDEX warnings_newest ON pricing.warnings USING btree (source, subject, at DESC);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.warnings TO pricing_worker;
+GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
+
+-- Makes the instruments (unverified) and the demand of pairs that have none, due at once.
+CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time zone) TO pricing_worker;
+
+-- Every provider has the row that its claims lock.
+TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
+CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
+
+-- How many tasks a backfill waits for, how many are not finished, how many failed.
+CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
+
+-- Starts a drain, or returns NULL when another one is at work.
+CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
+
+-- What is watched, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
+CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
+
+-- Moves tasks to the dead, with their last error, and holds their pairs off.
+CREATE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_worker;
+
+-- Bytes of the last 720 hours (an hour that is partly in counts whole), calls in flight included at their estimate.
+CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Cancels live tasks by hand and leaves their pairs alone for an hour. A running one's finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.
+CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
+
+-- Refuses a backfill that has just been queued if it cannot fit into what its providers' quotas leave for backfills.
+CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
+
+-- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
+TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
+CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(id bigint, data_type text, symbol text, window_start date, window_end date, priority integer, attempt smallint, claim_token uuid, claimed_at timestamp with time zone, call_id bigint, fetcher text, key_name text) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
+
+-- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
+CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
+
+-- The only clock. Tests replace it to move time; nothing else may.
+CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
+
+-- Gives the columns of a view of latest prices the words of the table.
+CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
+
+-- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.
+CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
+
+-- A valid but empty answer: nothing is erased, and what we have counts as confirmed now.
+CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
+
+-- Remembers that the provider has answered for these days, so that no backfill asks again.
+CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
+
+-- Refuses to delete a data type that holds data; otherwise removes its empty storage.
+TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- A drain says that it is done.
+CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
+
+-- What made pairs fail has changed: those held off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.
+CREATE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.end_hold_off(text,text[]) TO pricing_worker;
+
+-- Queues symbols of one type, for now or for spans of days. What is live already is left alone but for a higher priority. Returns how many tasks are new.
+CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uuid) TO pricing_worker;
+
+-- The staleness check: queues what is due and stale, moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
+
+-- The staleness check of one data type, or of some symbols of it, for their viewers and holders or, in advance, for a reader.
+CREATE FUNCTION pricing.enqueue_due_of_type(wanted_type text, only_symbols text[], at_most integer, for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_due_of_type(text,text[],integer,boolean) TO pricing_worker;
+
+-- Serves a slot of a scheduled type (without one: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.
+CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zone) TO pricing_worker;
+
+-- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
+CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
+
+-- A drain says that it is alive.
+CREATE FUNCTION pricing.extend_drain(extended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
+
+-- A worker that is still at it renews its lease. Returns the ids that its claim still holds; a lost claim changes nothing.
+CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
+
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.
+CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
+
+-- Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.
+CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
+
+-- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[]) TO pricing_worker;
+
+-- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
+CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pricing_worker;
+
+-- The provider said how many units are left. If fewer than we believed, somebody else uses the key: the difference is taken off for a window. Five or fewer double the delay between calls.
+CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
+
+-- Stored values of a symbol between two UTC days, both included, oldest first, unadjusted; exact decimals. Quotes and NAVs have a close only.
+CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date) TO pricing_client, pricing_reader, pricing_worker;
+
+-- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.
+CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[]) TO pricing_worker;
+
+-- Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.
+CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
+
+-- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
+CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
+
+-- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
+TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Stale when the TTL has passed, or when there is no time at all. Refuses a TTL that is not positive.
+CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
+-- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
+CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
+
+-- Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.
+CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
+
+-- Asks the staleness function that the registry names for the type. Without a verdict it is stale.
+CREATE FUNCTION pricing.is_stale(data_type text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
+-- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held.
+CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
+
+-- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
+CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
+CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.
+CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
+
+-- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it is held off or a task of it is live.
+CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
+
+-- The probe's worker was lost, which says nothing about the provider: another one may be made at once.
+CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
+
+-- Gives a new data type its history partition, its view and a route.
+TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+
+-- Moves the staged values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
+CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean) TO pricing_worker;
+
+-- Remembers that pairs were looked at, at most once in ten minutes for each.
+CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
+
+-- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.
+CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
+
+-- Makes this session's staging table, emptied at each commit.
+CREATE FUNCTION pricing.open_staging() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.open_staging() TO pricing_worker;
+
+-- Makes a pair's own TTL take effect at the next staleness check.
+TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
+CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
+
+-- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Counts what was queued already, too: zero tasks = everything is there.
+CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
+
+-- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, and whether that is within its TTL.
+CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
+
+-- Makes pending what has waited long enough.
+CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
+
+-- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it.
+TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7. Waits for no lock longer than a second; what is in use is left for another time.
+CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
+
+-- Live tasks without those of backfills, counted up to a limit, by the index that claims use.
+CREATE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.queue_depth(integer) TO pricing_reader, pricing_worker;
+
+-- How much of a quota work of this priority may use: backfill stops at 75 %, scheduled at 90 %, the rest at 95 %.
+CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
+
+-- Gives waiting tasks the priority of their viewers, when it has grown.
+CREATE FUNCTION pricing.raise_tasks(wanted_type text, wanted_symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text,text[]) TO pricing_worker;
+
+-- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.
+CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
+
+-- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
+CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.recover_tasks() TO pricing_worker;
+
+-- A worker says which keys it holds; new ones get a row. Returns how many are new.
+CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.register_keys(text,text[]) TO pricing_worker;
+
+-- Counts the change, so that the sensor reloads the code location.
+TRIGGER FUNCTION pricing.registry_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Closes holdings; returns how many were open. What nobody else wants is no longer fetched.
+CREATE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
+
+-- Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.
+CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text) TO pricing_worker;
+
+-- Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).
+CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
+
+-- What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
+CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
+
+-- Refuses a read replica, before anything half-works there.
+CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
+
+-- Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.
+CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
+
+-- Cancels the tasks of data types that were retired: nobody fetches them any more. Returns how many.
+CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
+
+-- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' hold-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.
+CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
+
+-- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about.
+TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. Returns the names of those that succeeded.
+CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
+
+-- Compares by value: 12.30 is 12.300.
+CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
+
+-- Slots that passed before a type had this schedule, or while it was retired, are not owed.
+TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Closes a call and books its wire bytes, once; false when it was closed before.
+CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
+
+-- Cancels what waits for paused instruments, or for one. Returns how many.
+CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
+
+-- Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.
+CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
+
+-- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free.
+CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
+
+-- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.
+TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Cancels what is queued of a data type that is retired.
+TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Units that a provider may be charged now, over all its active keys that are not blocked.
+CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Removes subscriptions on leave; returns how many there were.
+CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[]) TO pricing_worker;
+
+-- Says that the user of this session has left these pairs. Returns how many subscriptions ended.
+CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, pricing_worker;
+
+-- Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
+CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.walk_schedule(text) TO pricing_worker;
+
+-- Goes on with every walk that is under way, by one chunk. Returns the number queued.
+CREATE FUNCTION pricing.walk_schedules() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
+
+-- Notes what went wrong without stopping anything else: in the table, and in the server's log, which keeps it even if the transaction is rolled back.
+CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
+
+-- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
+CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;

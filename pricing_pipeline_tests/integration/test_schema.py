@@ -1,0 +1,41 @@
+"""The database can be read in one place, and everything in it says what it is."""
+
+from __future__ import annotations
+
+import psycopg
+
+from pricing_pipeline.db.query_loader import named
+from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.schema_page import PAGE, written
+
+
+def test_b26_the_page_shows_the_database_as_it_is(owner_url: str) -> None:
+    """Tables, columns, defaults, constraints, indexes, triggers, policies, grants, signatures; on 15 as on 18."""
+    assert written(owner_url) == PAGE.read_text(), "the schema has changed: run `make schema`"
+
+
+def test_everything_in_the_schema_has_words(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('crypto_quote', 'quote', 2)"
+    )
+    found = core.rows(named("schema.without_words"))
+    assert [row.object for row in found] == [], "COMMENT ON these"
+
+
+def test_what_has_no_words_is_found(connection: psycopg.Connection[object]) -> None:
+    connection.execute("CREATE TABLE pricing.mine (user_id text)")
+    connection.execute("CREATE VIEW pricing.seen AS SELECT 1 AS one")
+    connection.execute("CREATE SEQUENCE pricing.numbers")
+    connection.execute("CREATE FUNCTION pricing.made() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+    connection.execute("CREATE POLICY anybody ON pricing.mine")
+    found = connection.execute(named("schema.without_words").encode()).fetchall()
+    assert {
+        "table mine",
+        "column mine.user_id",
+        "view seen",
+        "column seen.one",
+        "sequence numbers",
+        "function pricing.made()",
+        "policy anybody on pricing.mine",
+    } <= {row[0] for row in found}  # type: ignore[index]
