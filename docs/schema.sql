@@ -29,7 +29,7 @@ CREATE TABLE pricing.active_subscriptions (
     subscribed_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when, without a pause of five minutes.
     last_seen_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- The last heartbeat, stamped by the database; nothing else changes it.
     CONSTRAINT active_subscriptions_pkey PRIMARY KEY (user_id, data_type, symbol)
-    CONSTRAINT subscription_has_demand FOREIGN KEY (data_type, symbol) REFERENCES pricing.demand(data_type, symbol)
+    CONSTRAINT subscription_has_demand FOREIGN KEY (data_type, symbol) REFERENCES pricing.demand(data_type, symbol) DEFERRABLE INITIALLY DEFERRED
     CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
@@ -798,6 +798,10 @@ GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date) TO pricing_client
 CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[]) TO pricing_worker;
 
+-- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
+CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
+
 -- Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
@@ -879,8 +883,8 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
--- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, and whether that is within its TTL.
-CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+-- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing.
+CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Makes pending what has waited long enough.
@@ -924,6 +928,10 @@ TRIGGER FUNCTION pricing.registry_changed() RETURNS trigger LANGUAGE plpgsql SET
 -- Closes holdings; returns how many were open. What nobody else wants is no longer fetched.
 CREATE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
+
+-- Says that the user of this session no longer holds these pairs. Returns how many holdings ended.
+CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
 -- Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.
 CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -972,7 +980,7 @@ CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer,
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- Cancels what waits for paused instruments, or for one. Returns how many.
-CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
 
 -- Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.
