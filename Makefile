@@ -16,7 +16,7 @@ UV_VERSION := 0.13.8
 ARGS ?=
 
 help: ## List these targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 install: $(VENV)/.project ## Make the virtual environment and install the pinned dependencies
 	@:
