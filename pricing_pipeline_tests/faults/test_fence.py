@@ -224,3 +224,87 @@ def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) 
         ({"AAPL", "IBM"} - set(mine.symbols)).pop(): "second",
         "118632": "a",
     }
+
+
+# A person steps in
+
+
+def ids_of(core: Core, symbol: str = "AAPL") -> list[int]:
+    return [task.id for task in core.tasks(symbol)]
+
+
+def outcomes(
+    done: list[str], verb: Callable[[Connection, list[int]], list[queue.Outcome]], ids: list[int]
+) -> Callable[[Connection], None]:
+    """The verb as work for a session; what it says of the tasks goes to `done`."""
+    return lambda connection: done.extend(one.outcome for one in verb(connection, ids))
+
+
+def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    call = core.claim_one()
+    said: list[str] = []
+    with core.engine.begin() as worker:
+        queue.held(worker, call)
+        cancel = meanwhile(core.engine, outcomes(said, queue.cancel, call.task_ids))
+        assert cancel[0].is_alive()
+        queue.complete(worker, call.task_ids, call.claim_token)
+    joined(*cancel)
+    assert said == ["finished"]
+    assert core.task("AAPL").status == "completed"
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert pair.held_until is None, "nothing was cancelled, so nothing rests"
+
+
+def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    call = core.claim_one()
+    with core.engine.begin() as person:
+        assert [one.outcome for one in queue.cancel(person, call.task_ids)] == ["cancelled"]
+        done: list[set[int]] = []
+        finish = meanwhile(
+            core.engine, lambda c: done.append(queue.complete(c, call.task_ids, call.claim_token))
+        )
+        assert finish[0].is_alive()
+    joined(*finish)
+    assert done == [set()]
+    assert core.task("AAPL").status == "cancelled"
+
+
+def test_e4_recovery_passes_over_what_is_being_cancelled(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    call = core.claim_one()
+    clock.advance(61)
+    with core.engine.begin() as person:
+        queue.cancel(person, call.task_ids)
+        assert core.recover() == 0
+    assert core.task("AAPL").status == "cancelled"
+
+
+def test_a8_two_retries_at_once_make_one_task(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    said: list[str] = []
+    with core.engine.begin() as first:
+        assert [one.outcome for one in queue.retry(first, ids_of(core))] == ["retried"]
+        second = meanwhile(core.engine, outcomes(said, queue.retry, ids_of(core)))
+        assert second[0].is_alive()
+    joined(*second)
+    assert said == ["not_dead"]
+    audit(core, acknowledged=1)
+
+
+def test_a8_a_retry_beside_an_enqueue_of_the_same_work_leaves_one_task(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    dead = ids_of(core)
+    said: list[str] = []
+    with core.engine.begin() as sensor:
+        sensor.execute(text("SELECT pricing.enqueue('equity_quote', '{AAPL}', '{1}')"))
+        retry = meanwhile(core.engine, outcomes(said, queue.retry, dead))
+        assert retry[0].is_alive()
+    joined(*retry)
+    assert said == ["live_already"]
+    assert [task.status for task in core.tasks("AAPL")] == ["failed", "pending"]
+    audit(core, acknowledged=2)
