@@ -124,7 +124,7 @@ def test_b11_a_worker_that_is_interrupted_gives_its_tasks_back_before_it_ends(
         os.kill(worker.process.pid, signal.SIGINT)
         wait_until(lambda: set(core.statuses().values()) == {"pending"}, seconds=8)
         assert {task.attempt for task in core.tasks()} == {0}
-        assert core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0
+        wait_until(lambda: core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0)
         finish(core, sandbox)
     assert {task.attempt for task in core.tasks()} == {1}
     assert {error["kind"] for task in core.tasks() for error in task.errors} == {"worker_stopped"}
