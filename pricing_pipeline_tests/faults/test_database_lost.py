@@ -88,7 +88,7 @@ def test_b11_sessions_cut_off_at_random_cost_nothing(
     killing.start()
     try:
         with refreshing(core.engine, sandbox.url) as refresher:
-            work_until(refresher, lambda: cut >= 12 and count(COMPLETED) >= 40, seconds=40)
+            work_until(refresher, lambda: cut >= 10 and count(COMPLETED) >= 40, seconds=80)
             enough.set()
             work_until(refresher, lambda: count(PENDING) == 0)
             clock.advance(61)

@@ -122,7 +122,7 @@ def test_b11_a_worker_that_is_interrupted_gives_its_tasks_back_before_it_ends(
     with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=30).start() as worker:
         wait_until(lambda: len(sandbox.calls()) == 1, seconds=20)
         os.kill(worker.process.pid, signal.SIGINT)
-        wait_until(lambda: set(core.statuses().values()) == {"pending"}, seconds=8)
+        wait_until(lambda: set(core.statuses().values()) == {"pending"}, seconds=20)
         assert {task.attempt for task in core.tasks()} == {0}
         wait_until(lambda: core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0)
         finish(core, sandbox)
