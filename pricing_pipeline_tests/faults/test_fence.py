@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Answer, Call, FailureKind
