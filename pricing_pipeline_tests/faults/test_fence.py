@@ -209,6 +209,18 @@ def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:
     assert {task.symbol: task.worker for task in core.tasks()} == {"AAPL": None, "IBM": "passer-by"}
 
 
+def test_a6_two_claims_at_once_do_not_spend_one_allowance_twice(core: Core) -> None:
+    """The lock comes before the look: a claim that looked while another was under way would see what that takes."""
+    core.rows("UPDATE pricing.provider_limits SET units = 8")
+    core.enqueue(QUOTE, *(f"S{number:02}" for number in range(20)))
+    taken: list[Call] = []
+    with core.engine.begin() as first:
+        taken += queue.claim(first, TWELVEDATA, "first", 1, None)
+        other = meanwhile(core.engine, lambda c: taken.extend(queue.claim(c, TWELVEDATA, "second", 1, None)))
+    joined(*other)
+    assert sum(len(call.tasks) for call in taken) == 8
+
+
 def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) -> None:
     core.lift_limits(batch_size=1)
     core.enqueue(QUOTE, "AAPL", "IBM")
