@@ -64,7 +64,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What watched pairs need of a provider at their TTLs, and what it allows.
+    """What watched and held pairs need of a provider at their TTLs, and what it allows.
 
     Units are per minute (`units_allowed` is None without a limit), bytes per 30 days.
     """
@@ -95,7 +95,7 @@ class Budget:
         if not faults:
             return None
         return (
-            f"{self.provider} cannot serve the {self.pairs} watched pairs at their TTLs: they need "
+            f"{self.provider} cannot serve the {self.pairs} watched or held pairs at their TTLs: they need "
             f"{'; and '.join(faults)}. Prices will be up to {self.excess:.3g} times as old as promised. "
             "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
         )

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import limits
+from pricing_pipeline import demand, limits
 from pricing_pipeline.domain import FailureKind, Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.refresh import Refresher
@@ -140,6 +140,23 @@ def test_b10_real_bytes_beyond_the_estimate_stop_admissions(core: Core, clock: C
     assert core.one("SELECT sum(bytes) FROM pricing.api_data_usage") == 95_000
 
 
+def test_b10_a_schedules_slot_is_postponed_visibly_while_its_quota_is_spent(core: Core) -> None:
+    core.rows("UPDATE pricing.instruments SET verified_at = pricing.clock()")
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000 WHERE provider = 'mfapi'")
+    core.rows(
+        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 90000)"
+    )
+    with core.engine.begin() as connection:
+        assert demand.enqueue_scheduled(connection, NAV) == 0
+    assert core.tasks() == []
+    (warned,) = core.rows("SELECT subject, message FROM pricing.warnings WHERE source = 'walk_schedules'")
+    assert warned.subject == NAV
+    assert "the quota of mfapi leaves nothing for schedules" in warned.message
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 10000000 WHERE provider = 'mfapi'")
+    core.call("SELECT pricing.walk_schedules()")
+    assert core.tasks() != [], "the walk goes on where it was"
+
+
 # Budget
 
 
@@ -162,7 +179,7 @@ def test_f2_what_is_watched_is_held_against_the_limits(core: Core) -> None:
     ours = budget(core)
     assert (ours.pairs, ours.units_needed, ours.excess) == (20, 20, 2.5)
     assert ours.warning is not None
-    assert "twelvedata cannot serve the 20 watched pairs" in ours.warning
+    assert "twelvedata cannot serve the 20 watched or held pairs" in ours.warning
     assert "20 units a minute, and 8 are allowed" in ours.warning
     assert "up to 2.5 times as old" in ours.warning
     other = budget(core, MFAPI)
@@ -197,7 +214,42 @@ def test_f2_bytes_of_thirty_days_are_held_against_the_quota(core: Core) -> None:
     assert "43,200,000 bytes in 30 days, and its quota leaves 38,000,000" in ours.warning
 
 
-# Batches
+def test_f2_what_is_held_counts_at_its_background_ttl_and_what_is_paused_not(core: Core) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET background_ttl_minutes = 10")
+    with core.engine.begin() as connection:
+        demand.hold(connection, "ann", [(QUOTE, f"H{number}") for number in range(30)])
+    core.heartbeat("bob", (QUOTE, "H0"), (QUOTE, "AAPL"))
+    assert budget(core).units_needed == pytest.approx(29 / 10 + 2)
+    core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'AAPL'")
+    assert budget(core).units_needed == pytest.approx(29 / 10 + 1)
+
+
+# Routes and batches
+
+
+def test_a5_a_symbol_of_a_provider_that_is_switched_off_is_served_by_the_types(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('other', 'https://other.example')"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
+        " VALUES ('other', 'quote', 1, 1), ('other', 'daily_bars', 1, 1)"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider)"
+        " VALUES ('equity_quote', 'IBM', 'other'), ('equity_daily', 'IBM', 'other')"
+    )
+    core.enqueue(QUOTE, "IBM")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'other'")
+    core.enqueue(DAILY, "IBM")
+    assert {task.data_type: task.provider for task in core.tasks("IBM")} == {
+        QUOTE: "other",
+        DAILY: TWELVEDATA,
+    }
+    with Refresher(core.engine, {}, worker="w") as refresher:
+        plan = refresher.plan_backfill(DAILY, Window(*YEAR), ["IBM"])
+    assert plan.tasks == 1
+    assert {task.provider for task in core.tasks("IBM") if task.first_day} == {TWELVEDATA}
 
 
 def test_f1_no_batch_of_the_sample_is_larger_than_its_client_takes(core: Core) -> None:

@@ -40,6 +40,7 @@ BEGIN
         FROM pricing.instruments i
         LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, i.symbol)
         LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (wanted_type, i.symbol) AND own.is_active
+            AND EXISTS (SELECT FROM pricing.data_collectors x WHERE x.provider = own.provider AND x.is_active)
         LEFT JOIN pricing.provider_routing broad ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
         LEFT JOIN pricing.provider_capabilities c
             ON c.provider = coalesce(own.provider, broad.provider) AND c.fetcher = kind.fetcher

@@ -153,6 +153,17 @@ END $$;
 COMMENT ON FUNCTION pricing.expire_calls() IS 'Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.';
 
 
+CREATE OR REPLACE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT p.provider FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
+            WHERE r.data_type = wanted_type AND r.symbol IS NULL AND r.is_active AND p.is_active
+              AND pricing.bytes_used(p.provider, pricing.clock()) >= pricing.quota_for(p.quota_bytes, priority));
+END $$;
+COMMENT ON FUNCTION pricing.spent_quota_of(text, integer) IS
+    'The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.';
+
+
 CREATE OR REPLACE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -186,11 +197,15 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH wanted AS (
-        SELECT d.data_type, d.symbol, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) AS ttl, r.fetcher,
-               r.estimated_data_size_bytes
+        SELECT d.data_type, d.symbol, r.fetcher, r.estimated_data_size_bytes,
+               CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
-        WHERE r.is_active AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))),
+        LEFT JOIN pricing.instruments i USING (asset_class, symbol)
+        CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
+                                           WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
+        WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
+          AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))),
     served AS (
         SELECT p.provider, count(*) AS pairs,
                -- Calls of many symbols share the price of the call.
@@ -199,6 +214,7 @@ BEGIN
         FROM wanted w
         LEFT JOIN pricing.provider_routing broad ON broad.data_type = w.data_type AND broad.symbol IS NULL AND broad.is_active
         LEFT JOIN pricing.provider_routing own ON own.data_type = w.data_type AND own.symbol = w.symbol AND own.is_active
+            AND EXISTS (SELECT FROM pricing.data_collectors x WHERE x.provider = own.provider AND x.is_active)
         JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = w.fetcher
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')
@@ -219,4 +235,4 @@ BEGIN
     WHERE p.is_active ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.budget() IS
-    'What is watched, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).';
+    'What is watched or held, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).';

@@ -24,7 +24,9 @@ BEGIN
         LEFT JOIN pricing.provider_routing broad
             ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
         LEFT JOIN pricing.provider_routing own
-            ON own.data_type = wanted_type AND own.symbol = w.symbol AND own.is_active),
+            ON own.data_type = wanted_type AND own.symbol = w.symbol AND own.is_active
+           -- A symbol whose own provider is switched off is served by the type's.
+           AND EXISTS (SELECT FROM pricing.data_collectors p WHERE p.provider = own.provider AND p.is_active)),
     added_rows AS (
         INSERT INTO pricing.api_call_queue_live AS live
             (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)

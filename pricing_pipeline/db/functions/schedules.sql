@@ -60,6 +60,13 @@ BEGIN
     IF walk IS NULL OR room <= 0 THEN
         RETURN 0;
     END IF;
+    IF pricing.spent_quota_of(wanted_type, -1) IS NOT NULL THEN
+        -- The walk stays where it is: the slot is postponed, not lost.
+        PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
+            'the quota of %s leaves nothing for schedules; the slot waits until bytes of the last 30 days have left the window, or quota_bytes is raised',
+            pricing.spent_quota_of(wanted_type, -1)), '53400');
+        RETURN 0;
+    END IF;
     SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
         SELECT i.symbol FROM pricing.instruments i
         WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
