@@ -418,6 +418,21 @@ CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.late
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.latest_prices TO pricing_worker;
 GRANT SELECT ON TABLE pricing.latest_prices TO pricing_reader;
 
+-- Units of the logged calls after counted_from and before counted_to, counted anew now and then, so that a claim counts only what has come and gone since. Rows may be deleted at any time.
+CREATE TABLE pricing.limit_counts (
+    provider text NOT NULL  -- Whose calls are counted.
+    key_name text NOT NULL  -- The key they were made with.
+    name text NOT NULL  -- The limit of provider_limits whose window this is.
+    counted_from timestamp with time zone NOT NULL  -- Calls after this moment are counted.
+    counted_to timestamp with time zone NOT NULL  -- Calls before this moment are counted.
+    units bigint NOT NULL  -- What the counted calls were charged.
+    CONSTRAINT limit_counts_pkey PRIMARY KEY (provider, key_name, name)
+    CONSTRAINT count_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
+    CONSTRAINT count_is_upright CHECK ((counted_from < counted_to))
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.limit_counts TO pricing_worker;
+GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
+
 -- When each pair was last looked at, to ten minutes: written when a viewer leaves and by reads, never by heartbeats. Kept for 48 hours.
 CREATE TABLE pricing.pair_views (
     data_type text NOT NULL  -- What was looked at.
@@ -676,7 +691,7 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
 
--- What is watched, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
+-- What is watched or held, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
 CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
 
@@ -704,7 +719,7 @@ CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS v
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(id bigint, data_type text, symbol text, window_start date, window_end date, priority integer, attempt smallint, claim_token uuid, claimed_at timestamp with time zone, call_id bigint, fetcher text, key_name text) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(id bigint, data_type text, symbol text, window_start date, window_end date, priority integer, attempt smallint, claim_token uuid, claimed_at timestamp with time zone, call_id bigint, fetcher text, key_name text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
@@ -726,6 +741,10 @@ GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worke
 -- A valid but empty answer: nothing is erased, and what we have counts as confirmed now.
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
+
+-- Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.
+CREATE FUNCTION pricing.count_units(wanted_provider text, now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO pricing_worker;
 
 -- Remembers that the provider has answered for these days, so that no backfill asks again.
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -840,6 +859,10 @@ GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pri
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- Calls after this moment count against the limit now.
+CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -978,6 +1001,10 @@ TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET
 -- Closes a call and books its wire bytes, once; false when it was closed before.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
+
+-- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.
+CREATE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spent_quota_of(text,integer) TO pricing_reader, pricing_worker;
 
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

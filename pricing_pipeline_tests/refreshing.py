@@ -94,6 +94,17 @@ def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str)
     }
 
 
+def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str) -> None:
+    """Work at the queue for a while, as a backfill does beside drains."""
+    engine = make_engine(url)
+    try:
+        with refreshing(engine, sandbox_url, worker=name) as refresher:
+            ends = time.monotonic() + seconds
+            refresher._work_until(lambda: time.monotonic() > ends)
+    finally:
+        engine.dispose()
+
+
 class _Point:
     """Says "halted" when a call has come to the named point, and waits there to be killed or let go on."""
 

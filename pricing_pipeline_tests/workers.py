@@ -58,7 +58,7 @@ class Worker:
         self.go()
         return self
 
-    def result(self, seconds: float = 60) -> Any:
+    def result(self, seconds: float = 120) -> Any:
         """Wait for its end and return what it made."""
         out, errors = self.process.communicate(timeout=seconds)
         assert self.process.returncode == 0, errors
@@ -173,6 +173,14 @@ def drain(url: str, sandbox: str, seconds: float, number: int = 0, halt: str = "
     return run_worker(url, sandbox, seconds, f"worker {number}", halt)
 
 
+def work_for(url: str, sandbox: str, number: int, seconds: float) -> dict[str, Any]:
+    """A real worker on a real client for a while; not a drain, of which there is one at a time."""
+    from pricing_pipeline_tests.refreshing import work_beside_others
+
+    work_beside_others(url, sandbox, seconds, f"worker {number}")
+    return {}
+
+
 def _in_threads(run: Callable[[int], None], count: int) -> None:
     threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
     for thread in threads:
@@ -183,7 +191,7 @@ def _in_threads(run: Callable[[int], None], count: int) -> None:
 
 if __name__ == "__main__":
     WORK: dict[str, Callable[..., dict[str, Any]]] = {
-        one.__name__: one for one in (claim_all, claim_for, enqueue_due, enqueue, drain)
+        one.__name__: one for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for)
     }
     work, arguments = WORK[sys.argv[1]], json.loads(sys.argv[2])
     print("ready", flush=True)

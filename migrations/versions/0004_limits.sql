@@ -42,6 +42,26 @@ ALTER TABLE pricing.provider_state DROP COLUMN blocked_until, DROP COLUMN blocke
 COMMENT ON TABLE pricing.provider_limits IS
     'Rate limits of each key, in the provider''s units: in any window_seconds, or per calendar day of day_timezone. All must have room.';
 
+CREATE TABLE pricing.limit_counts (
+    provider     text NOT NULL,
+    key_name     text NOT NULL,
+    name         text NOT NULL,
+    counted_from timestamptz NOT NULL,
+    counted_to   timestamptz NOT NULL,
+    units        bigint NOT NULL,
+    PRIMARY KEY (provider, key_name, name),
+    CONSTRAINT count_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits ON DELETE CASCADE,
+    CONSTRAINT count_is_upright CHECK (counted_from < counted_to)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE pricing.limit_counts IS
+    'Units of the logged calls after counted_from and before counted_to, counted anew now and then, so that a claim counts only what has come and gone since. Rows may be deleted at any time.';
+COMMENT ON COLUMN pricing.limit_counts.provider IS 'Whose calls are counted.';
+COMMENT ON COLUMN pricing.limit_counts.key_name IS 'The key they were made with.';
+COMMENT ON COLUMN pricing.limit_counts.name IS 'The limit of provider_limits whose window this is.';
+COMMENT ON COLUMN pricing.limit_counts.counted_from IS 'Calls after this moment are counted.';
+COMMENT ON COLUMN pricing.limit_counts.counted_to IS 'Calls before this moment are counted.';
+COMMENT ON COLUMN pricing.limit_counts.units IS 'What the counted calls were charged.';
+
 ALTER TABLE pricing.collector_call_log
     ADD COLUMN key_name text NOT NULL DEFAULT 'default',
     ADD COLUMN failure_kind text;

@@ -149,6 +149,43 @@ def test_a6_a_provider_without_limits_is_not_limited(core: Core) -> None:
     assert admitted(core) == 1000, "ten calls of a hundred"
 
 
+@pytest.mark.parametrize("seconds", [1, 60, None])
+def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
+    core: Core, clock: Clock, seconds: int | None
+) -> None:
+    """Claims count only what has come and gone since the last full count, also when the clock is set back."""
+    core.rows(
+        "UPDATE pricing.provider_limits SET units = 1000000, window_seconds = CAST(:seconds AS integer),"
+        " day_timezone = CASE WHEN CAST(:seconds AS integer) IS NULL THEN 'UTC' END WHERE provider = 'twelvedata'",
+        seconds=seconds,
+    )
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3")
+    core.enqueue(QUOTE, *symbols(600))
+    counted = 0
+    for turn in range(110):
+        assert core.claim()
+        if turn % 3 == 0:
+            clock.advance((turn * 7 % 11) / 2)
+        if turn == 70:
+            clock.advance(-20)
+        if turn == 90:
+            clock.advance(40_000)
+        if turn % 10 == 5:
+            both = core.rows(
+                "SELECT sum(units_left) AS left,"
+                " (SELECT count(*) FROM pricing.limit_counts WHERE provider = 'twelvedata') AS counts,"
+                " (SELECT sum(c.units) FROM pricing.collector_call_log c, pricing.provider_limits l"
+                "  WHERE c.provider = l.provider AND l.provider = 'twelvedata'"
+                "  AND c.started_at > pricing.limit_start(l, n.at)) AS logged"
+                " FROM (SELECT pricing.clock() AS at OFFSET 0) n"
+                " CROSS JOIN LATERAL pricing.key_room('twelvedata', n.at) GROUP BY n.at"
+            )
+            ((left, counts, logged),) = both
+            assert left == 1_000_000 - (logged or 0)
+            counted += counts
+    assert counted, "there was something to count on from"
+
+
 def test_b17_a_refusal_stops_every_worker_for_as_long_as_it_says(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.enqueue(NAV, "118632")

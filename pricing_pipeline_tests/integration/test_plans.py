@@ -167,6 +167,24 @@ def test_a6_the_rate_limit_reads_its_window_only(reads: Callable[..., Reads]) ->
     assert seen.rows["collector_call_log_rate"] < 60, "21 s of calls and the open ones"
 
 
+def test_a6_thousands_of_calls_in_a_window_are_not_counted_by_every_claim(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute(
+        "INSERT INTO pricing.collector_call_log (provider, data_type, symbols, window_start, window_end, units,"
+        " reserved_bytes, worker, started_at, finished_at, outcome)"
+        " SELECT 'twelvedata', 'equity_quote', '{}', '-infinity', 'infinity', 1, 600, 'w',"
+        " pricing.clock() - n * interval '5 milliseconds', pricing.clock(), 'ok' FROM generate_series(1, 5000) AS n"
+    )
+    limits = "SELECT pricing.units_available('twelvedata', pricing.clock())"
+    before = reads(limits)
+    assert before.rows["collector_call_log_rate"] > 5_000
+    filled.execute("SELECT pricing.count_units('twelvedata', pricing.clock())")
+    seen = reads(limits)
+    assert seen.scanned == set()
+    assert seen.rows.get("collector_call_log_rate", 0) < 20, "what has come and gone since"
+
+
 def test_b10_the_quota_reads_hours_and_open_calls_only(reads: Callable[..., Reads]) -> None:
     seen = reads("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
     assert seen.scanned == set()

@@ -20,7 +20,7 @@ DECLARE
     faults integer;
 BEGIN
     SELECT * INTO call FROM pricing.collector_call_log c WHERE c.call_id = judged;
-    is_fault := pricing.is_provider_fault(call.failure_kind);
+    is_fault := call.failure_kind IS NOT NULL AND pricing.is_provider_fault(call.failure_kind);
     SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = call.provider;
     IF state.probe_call = judged THEN
         IF is_fault THEN

@@ -22,19 +22,27 @@ BEGIN
         SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END)
                    AS units_left,
                min(plan.units) AS units_limit
-        FROM (SELECT l.window_seconds, l.day_timezone, coalesce(own.units, l.units) AS units,
+        FROM (SELECT l.name, pricing.limit_start(l, now_) AS since, coalesce(own.units, l.units) AS units,
                      -- What providers say is left is of their longest window below a day.
                      l.window_seconds = max(l.window_seconds) OVER () AS is_reported
               FROM pricing.provider_limits l
               LEFT JOIN pricing.provider_key_limits own
                   ON (own.provider, own.name, own.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
               WHERE l.provider = wanted_provider) plan
+        LEFT JOIN pricing.limit_counts n
+            ON (n.provider, n.key_name, n.name) = (wanted_provider, coalesce(k.key_name, 'default'), plan.name)
+           AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
         CROSS JOIN LATERAL (
-            SELECT coalesce(sum(c.units), 0) AS units FROM pricing.collector_call_log c
-            WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
-              AND c.started_at > CASE
-                  WHEN plan.window_seconds IS NOT NULL THEN now_ - pricing.limit_window(plan.window_seconds)
-                  ELSE date_trunc('day', now_, plan.day_timezone) - interval '0.5 seconds' END) used) room;
+            SELECT CASE WHEN n.units IS NULL
+                THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default') AND c.started_at > plan.since)
+                ELSE n.units
+                   - (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
+                        AND c.started_at > n.counted_from AND c.started_at <= plan.since)
+                   + (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
+                        AND c.started_at >= n.counted_to) END AS units) used) room;
 END $$;
 COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
     'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';
@@ -47,6 +55,35 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.limit_window(integer) IS
     'How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.';
+
+
+CREATE OR REPLACE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    IF wanted.window_seconds IS NOT NULL THEN
+        RETURN now_ - pricing.limit_window(wanted.window_seconds);
+    END IF;
+    RETURN date_trunc('day', now_, wanted.day_timezone) - interval '0.5 seconds';
+END $$;
+COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS 'Calls after this moment count against the limit now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.count_units(wanted_provider text, now_ timestamptz) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.limit_counts AS n (provider, key_name, name, counted_from, counted_to, units)
+    SELECT l.provider, k.key_name, l.name, since.at, now_,
+           (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+            WHERE c.provider = wanted_provider AND c.key_name = k.key_name AND c.started_at > since.at AND c.started_at < now_)
+    FROM pricing.provider_limits l
+    CROSS JOIN (SELECT 'default' AS key_name UNION SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider) k
+    CROSS JOIN LATERAL (SELECT pricing.limit_start(l, now_) AS at) since
+    WHERE l.provider = wanted_provider
+    ORDER BY 1, 2, 3
+    ON CONFLICT ON CONSTRAINT limit_counts_pkey
+        DO UPDATE SET counted_from = excluded.counted_from, counted_to = excluded.counted_to, units = excluded.units
+$$;
+COMMENT ON FUNCTION pricing.count_units(text, timestamptz) IS
+    'Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ timestamptz) RETURNS bigint
