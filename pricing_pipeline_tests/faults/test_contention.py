@@ -141,6 +141,62 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     assert live == set(symbols(5))
 
 
+def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: str) -> None:
+    """FAULTS 26: 2,000 users come at once, in 16 sessions; nobody waits long, nobody fails, one task."""
+    waits: list[float] = []
+
+    def look(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for turn in range(125):
+                began = time.monotonic()
+                connection.execute(
+                    "SELECT pricing.heartbeat(%s, %s, %s)", [f"user {number}.{turn}", [QUOTE], ["AAPL"]]
+                )
+                waits.append(time.monotonic() - began)
+
+    assert at_once(16, look) == []
+    assert core.one("SELECT count(*) FROM pricing.active_subscriptions") == 2000
+    (task,) = core.tasks("AAPL")
+    assert task.status == "pending"
+    assert sorted(waits)[len(waits) // 2] < 1
+
+
+def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
+    core: Core, database_url: str
+) -> None:
+    """FAULTS 26 for holdings: who holds in the end has demand, whatever the clean-up did meanwhile."""
+    arguments = [[QUOTE] * 5, symbols(5)]
+    rounds = 30
+
+    def come_and_go(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for turn in range(rounds):
+                word, end = [("hold", "release"), ("heartbeat", "unsubscribe")][number % 2]
+                connection.execute(f"SELECT pricing.{word}(%s, %s, %s)", [f"user {number}", *arguments])
+                if turn < rounds - 1 or number % 2:
+                    connection.execute(f"SELECT pricing.{end}(%s, %s, %s)", [f"user {number}", *arguments])
+
+    def clean(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for _ in range(rounds):
+                connection.execute("UPDATE pricing.demand SET created_at = created_at - interval '1 hour'")
+                connection.execute("SELECT pricing.clean_subscriptions()")
+
+    def check(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for _ in range(rounds):
+                connection.execute("SELECT pricing.enqueue_due()")
+
+    works = [come_and_go, come_and_go, clean, come_and_go, check, come_and_go]
+    assert at_once(6, lambda number: works[number](number)) == []
+    held = core.rows("SELECT DISTINCT symbol FROM pricing.holdings WHERE status = 'active'")
+    assert {row.symbol for row in held} == set(symbols(5))
+    assert core.one("SELECT count(*) FROM pricing.demand") == 5
+    core.rows("SELECT pricing.repair_demand()")
+    core.enqueue_due()
+    assert {task.symbol for task in core.tasks() if task.status == "pending"} == set(symbols(5))
+
+
 def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str) -> None:
     """FAULTS 6: every verb of the queue on the same few pairs, a person's retries and cancels included."""
     pairs = [(QUOTE, symbol) for symbol in symbols(20)] + [(NAV, code) for code in ("118632", "119551")]

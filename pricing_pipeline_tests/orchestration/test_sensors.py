@@ -59,6 +59,23 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
     assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 2, "EUR/USD": 1}
 
 
+def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: Clock) -> None:
+    core.hold("ann", (QUOTE, "AAPL"))
+    request = requested(stage.tick(SENSOR))
+    assert selected(request) == [QUOTE]
+    core.refresh()
+    clock.advance(3600)
+    assert stage.tick(SENSOR).skip_message == (
+        "nobody watches anything and nothing is queued; what is held is fresh enough"
+    )
+    core.read("AAPL")
+    core.refresh()
+    clock.advance(86_400)
+    # Older than the background TTL, and read within 48 hours: the tick itself queues it.
+    assert QUOTE in selected(requested(stage.tick(SENSOR)))
+    assert core.tasks("AAPL")[-1].priority == 0
+
+
 def test_g3_a_drain_that_hangs_is_ended_by_run_monitoring(
     stage: Stage, core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
