@@ -54,7 +54,7 @@ DECLARE
             ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
         asked AS MATERIALIZED (
             SELECT due.symbol, due.due_at,
-                   greatest((SELECT count(DISTINCT a.user_id)::integer FROM pricing.active_subscriptions a
+                   greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
                              WHERE a.data_type = $1 AND a.symbol = due.symbol), $8::integer) AS viewers,
                    EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = ($7, due.symbol)
                                                                AND (i.update_mode <> 'api' OR NOT i.is_active)) AS is_paused
@@ -97,7 +97,11 @@ BEGIN
     BEGIN
         EXECUTE pg_catalog.format(
             check_, kind.timestamp_column,
-            pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column),
+            -- What is_data_stale says, said here: eight thousand calls of it are a fifth of a check.
+            CASE kind.staleness_function WHEN 'is_data_stale' THEN pg_catalog.format(
+                'CASE WHEN ttl.minutes > 0 THEN coalesce(v.%1$I <= $2 - make_interval(mins => ttl.minutes), true) '
+                'ELSE pricing.is_data_stale(v.%1$I, ttl.minutes) END', kind.timestamp_column)
+            ELSE pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column) END,
             pg_catalog.format('pricing.%I', kind.table_name), kind.symbol_column)
         INTO stale_symbols, viewers
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
