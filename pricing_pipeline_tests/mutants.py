@@ -209,7 +209,7 @@ MUTANTS = (
         (f"{_CONTRACTS}::test_contract_08_scheduled_work_never_goes_ahead_of_people",),
     ),
     Mutant(
-        "old data counts as fresh",
+        "an answer older than ours is believed",
         f"{_FUNCTIONS}/prices.sql",
         "merge_prices",
         "HAVING max(s.observed_at) < l.observed_at)",

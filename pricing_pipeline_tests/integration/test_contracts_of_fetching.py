@@ -128,6 +128,7 @@ def test_contract_14_old_data_under_a_fresh_answer_is_refused(core: Core, clock:
         assert fetched is not None
         assert after is not None
         assert (after.price, after.fetched_at) == (fetched.price, fetched.fetched_at), "not laundered"
+        assert len(core.rows("SELECT FROM pricing.price_history")) == 1, "nothing of it is believed"
         clock.advance(10)
         work_until(refresher, lambda: core.tasks(CODE)[-1].status == "completed")
     confirmed = core.latest(CODE, NAV)
