@@ -134,14 +134,17 @@ def test_contract_06_the_quota_is_checked_ahead_with_a_margin_by_consumer_and_pr
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")
     core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('twelvedata', pricing.clock(), 92500)"
+        "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
+        " SELECT provider, pricing.clock(), 92500 FROM pricing.data_collectors"
     )
     core.enqueue(QUOTE, *symbols(20))
     assert len(core.claim_one().tasks) == 2, "what fits below 95 %, although 7.5 % are unused"
     assert core.claim() == [], "what is in flight counts before it has arrived"
+    with core.engine.begin() as connection:
+        assert demand.enqueue_scheduled(connection, NAV) == 0, "schedules stop at 90 %"
     with pytest.raises(DBAPIError, match="backfills stop at 75 %"):
         core.rows("SELECT * FROM pricing.plan_backfill(:daily, '2010-01-01', '2010-12-31')", daily=DAILY)
-    assert [task.data_type for task in core.tasks() if task.data_type == DAILY] == [], "nothing piles up"
+    assert {task.data_type for task in core.tasks()} == {QUOTE}, "no backlog waits for better days"
 
 
 def test_contract_07_looking_again_writes_nothing_but_that_one_looks(core: Core, clock: Clock) -> None:
