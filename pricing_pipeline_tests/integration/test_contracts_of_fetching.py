@@ -159,6 +159,7 @@ def test_contract_17_a_deadlock_gives_the_task_back_at_no_cost(core: Core) -> No
 
 def test_contract_19_one_process_and_one_pool_make_all_calls(core: Core) -> None:
     core.lift_limits(batch_size=1)
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     core.enqueue(QUOTE, *(f"S{number:04}" for number in range(25)))
     core.enqueue(NAV, *(str(118_000 + number) for number in range(15)))
     lock, sessions, busiest = threading.Lock(), Counter[str](), 0

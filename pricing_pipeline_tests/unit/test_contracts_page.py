@@ -72,5 +72,6 @@ def test_b25_the_line_that_asks_for_tests_of_the_database_names_those_there_are(
 
 def test_b25_the_pages_mutants_are_those_that_are_made() -> None:
     rows = table("mutant")
-    assert [name for name, _ in rows] == [mutant.name for mutant in MUTANTS]
-    assert all(consequence for _, consequence in rows)
+    assert [name for name, *_ in rows] == [mutant.name for mutant in MUTANTS]
+    assert all(consequence for *_, consequence in rows)
+    assert {contract for _, contract, _ in rows} == set(NUMBERS) - {"20"}, "a contract that nobody breaks"
