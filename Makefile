@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-pg15 mutants schema check format lock clean
+.PHONY: help install install-test run test test-pg15 mutants schema bench bench-install check format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,6 +53,13 @@ format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
+bench: install ## Run all benchmarks (ARGS=--quick for the short ones, ARGS=--json for JSON)
+	$(BIN)/python -m benchmarks all $(ARGS)
+
+bench-install: install ## Install the queues that `make bench` compares with, in an environment of their own
+	$(BIN)/python -m venv --clear .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r benchmarks/requirements.txt
+
 # Versions that are locked already stay, unless ARGS=--upgrade.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
@@ -63,7 +70,7 @@ lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade r
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) .venv-bench build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,0 +1,48 @@
+"""`python -m benchmarks NAME... [--quick] [--json]`: answer one question, several, or `all`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import heartbeats, limiter, peers, queue, report, server, staleness
+
+_QUESTIONS: dict[str, Any] = {
+    "queue": queue,
+    "staleness": staleness,
+    "heartbeats": heartbeats,
+    "limiter": limiter,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="+", choices=[*_QUESTIONS, "all"], metavar="NAME")
+    parser.add_argument("--quick", action="store_true", help="smaller, under 50 seconds")
+    parser.add_argument(
+        "--tiny", action="store_true", help="only to see that it runs; its figures mean nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each name")
+    arguments = parser.parse_args()
+    size = "TINY" if arguments.tiny else "QUICK" if arguments.quick else "FULL"
+    names = list(_QUESTIONS) if "all" in arguments.names else arguments.names
+    if "queue" in names and not peers.are_installed():
+        sys.stderr.write(
+            "The peers are not installed, so they are left out; `make bench-install` installs them.\n"
+        )
+    show: Callable[..., str] = (
+        (lambda *answer: json.dumps(report.to_json(*answer))) if arguments.json else report.to_text
+    )
+    for name in names:
+        question = _QUESTIONS[name]
+        with server.running() as running:
+            rows = question.measure(running, getattr(question, size))
+        sys.stdout.write(show(name, rows) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

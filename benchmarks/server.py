@@ -1,0 +1,87 @@
+"""The PostgreSQL server a benchmark runs on: our own, on a disk, with its durable settings, in a temporary home.
+
+Databases for the questions are made here; what is put into them belongs to the questions.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pricing_pipeline import sample
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.migrate import upgrade
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_OWNER = "pricing_owner"
+
+
+@contextmanager
+def running() -> Iterator[BenchmarkServer]:
+    """A fresh server that is gone, with its files, at the end."""
+    home = Path(tempfile.mkdtemp(prefix="pricing-benchmark-"))
+    home.chmod(0o711)  # a server started by root runs as another user, who must get in
+    try:
+        with EmbeddedServer(home) as embedded:
+            yield BenchmarkServer(embedded)
+    finally:
+        shutil.rmtree(home)
+
+
+class BenchmarkServer:
+    """Makes databases and connections."""
+
+    def __init__(self, embedded: EmbeddedServer) -> None:
+        self._embedded = embedded
+
+    def url(self, database: str) -> str:
+        """Libpq URL of a database, as the role that owns it."""
+        return self._embedded.url(database)
+
+    def empty(self, name: str) -> str:
+        """Make a database anew, without anything in it; returns its URL."""
+        with self._admin() as admin:
+            admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            admin.execute(
+                sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(_OWNER))
+            )
+        return self.url(name)
+
+    def migrated(self, name: str, *, as_superuser: bool = False) -> str:
+        """Make a database anew, as `pricing-pipeline up` does, with the sample registry; returns its URL."""
+        url = self.empty(name)
+        upgrade(url)
+        sample.load(url)
+        return self._embedded.url(name, "superuser") if as_superuser else url
+
+    def checkpoint(self) -> None:
+        """Write out what earlier rounds left, so that no round pays for another's pages."""
+        with self._admin() as admin:
+            admin.execute("CHECKPOINT")
+
+    def _admin(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._embedded.url("postgres", "superuser"), autocommit=True)
+
+
+def statement(name: str) -> str:
+    """Return a statement of sql/*.sql, asked for as `file.name`."""
+    return _statements()[name]
+
+
+@cache
+def _statements() -> dict[str, str]:
+    found = {}
+    for path in sorted((Path(__file__).parent / "sql").glob("*.sql")):
+        _, *parts = _NAME.split(path.read_text())
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            found[f"{path.stem}.{name}"] = body.strip()
+    return found

@@ -1,0 +1,37 @@
+"""The benchmarks run and answer in the form that docs/benchmarks.md promises. Their figures decide nothing here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+METRICS = {
+    "queue": {"tasks_per_second": {"bare_sql"}},
+    "staleness": {"tick_seconds": {"seed_function", "set_based"}, "idle_tick_ms": set()},
+    "heartbeats": {"pairs_per_second": {"bare_upsert"}},
+    "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_benchmark_answers_in_json(name: str, tmp_path: Path) -> None:
+    environment = os.environ | {"BENCHMARK_PEERS_PYTHON": str(tmp_path / "none")}
+    command = [sys.executable, "-m", "benchmarks", name, "--tiny", "--json"]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (line,) = run.stdout.splitlines()
+    answer = json.loads(line)
+    assert answer["name"] == name
+    assert answer["machine"]
+    rows = {row["metric"]: row for row in answer["rows"]}
+    for metric, peers in METRICS[name].items():
+        assert peers == set(rows[metric]["peers"]) == set(rows[metric]["ratios"])
+        assert rows[metric]["unit"]
+    assert f"### `{name}`" in (ROOT / "docs/benchmarks.md").read_text()
