@@ -22,7 +22,9 @@ BEGIN
         SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END)
                    AS units_left,
                min(plan.units) AS units_limit
-        FROM (SELECT l.name, pricing.limit_start(l, now_) AS since, coalesce(own.units, l.units) AS units,
+        FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
+                     -- No longer: a slow provider could never be used up.
+                     make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack, coalesce(own.units, l.units) AS units,
                      -- What providers say is left is of their longest window below a day.
                      l.window_seconds = max(l.window_seconds) OVER () AS is_reported
               FROM pricing.provider_limits l
@@ -33,7 +35,13 @@ BEGIN
             ON (n.provider, n.key_name, n.name) = (wanted_provider, coalesce(k.key_name, 'default'), plan.name)
            AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
         CROSS JOIN LATERAL (
-            SELECT CASE WHEN n.units IS NULL
+            -- A call reaches its provider some time between its claim and its end: one that began before the window and
+            -- ended in it may have arrived in it.
+            SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                    WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
+                      AND c.started_at > plan.since - plan.slack AND c.started_at <= plan.since
+                      AND coalesce(c.finished_at, 'infinity') > plan.since)
+                 + CASE WHEN n.units IS NULL
                 THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
                       WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default') AND c.started_at > plan.since)
                 ELSE n.units
@@ -51,10 +59,9 @@ COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
-    RETURN make_interval(secs => seconds + least(0.5, greatest(0.05, 0.02 * seconds)));
+    RETURN make_interval(secs => seconds + 0.005);
 END $$;
-COMMENT ON FUNCTION pricing.limit_window(integer) IS
-    'How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.';
+COMMENT ON FUNCTION pricing.limit_window(integer) IS 'How far back a window of so many seconds is counted: a whisker more than it is long.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamptz) RETURNS timestamptz
@@ -63,7 +70,7 @@ BEGIN
     IF wanted.window_seconds IS NOT NULL THEN
         RETURN now_ - pricing.limit_window(wanted.window_seconds);
     END IF;
-    RETURN date_trunc('day', now_, wanted.day_timezone) - interval '0.5 seconds';
+    RETURN date_trunc('day', now_, wanted.day_timezone) - interval '5 milliseconds';
 END $$;
 COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS 'Calls after this moment count against the limit now.';
 
@@ -154,6 +161,13 @@ BEGIN
         END IF;
         unit := 'day';
         each := greatest(each - 1000, 1) / (call.window_end - call.window_start + 1);
+    END IF;
+    -- What is known well is not written anew by every call: all workers would wait for this one row.
+    IF NOT overrun AND EXISTS (
+        SELECT FROM pricing.size_estimates s
+        WHERE (s.provider, s.data_type, s.per) = (call.provider, call.data_type, unit)
+          AND s.measurements >= 20 AND abs(s.bytes - each) <= 0.05 * s.bytes) THEN
+        RETURN;
     END IF;
     INSERT INTO pricing.size_estimates AS s (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at, last_overrun_ratio)
     VALUES (call.provider, call.data_type, unit, each, now_, overrun::integer, CASE WHEN overrun THEN now_ END,
