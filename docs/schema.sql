@@ -719,7 +719,7 @@ CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS v
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(id bigint, data_type text, symbol text, window_start date, window_end date, priority integer, attempt smallint, claim_token uuid, claimed_at timestamp with time zone, call_id bigint, fetcher text, key_name text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
@@ -727,7 +727,7 @@ CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql S
 GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 
 -- The only clock. Tests replace it to move time; nothing else may.
-CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
 -- Gives the columns of a view of latest prices the words of the table.
@@ -864,7 +864,7 @@ GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestam
 CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How far back a window of so many seconds is counted: a call reaches the provider a little after it was logged.
+-- How far back a window of so many seconds is counted: a whisker more than it is long.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
 

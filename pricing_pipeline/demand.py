@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CapExceeded
 
 _CAP = "53400"
@@ -77,7 +77,7 @@ def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, s
 
 def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """A user stops looking at these pairs; returns how many subscriptions ended."""
-    return int(connection.execute(text(named("demand.unsubscribe")), _pairs(user_id, pairs)).scalar_one())
+    return int(connection.execute(query("demand.unsubscribe"), _pairs(user_id, pairs)).scalar_one())
 
 
 def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -91,7 +91,7 @@ def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]])
 
 def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """A user no longer holds these pairs; returns how many holdings ended."""
-    return int(connection.execute(text(named("demand.release")), _pairs(user_id, pairs)).scalar_one())
+    return int(connection.execute(query("demand.release"), _pairs(user_id, pairs)).scalar_one())
 
 
 def pause_instruments(
@@ -103,13 +103,13 @@ def pause_instruments(
     is due at once.
     """
     parameters = {"symbols": sorted(set(symbols)), "paused": paused, "asset_class": asset_class}
-    rows = connection.execute(text(named("demand.pause_instruments")), parameters)
+    rows = connection.execute(query("demand.pause_instruments"), parameters)
     return [Paused(row.asset_class, row.symbol, row.changed) for row in rows]
 
 
 def enqueue_due(connection: Connection) -> int:
     """Queue every pair that is due and stale; returns how many. A check beside another does nothing."""
-    return int(connection.execute(text(named("demand.enqueue_due"))).scalar_one())
+    return int(connection.execute(query("demand.enqueue_due")).scalar_one())
 
 
 def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | None = None) -> int | None:
@@ -118,36 +118,34 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
     Returns how many of the first chunk are new; None when the slot was served before or there is no such type.
     """
     parameters = {"data_type": data_type, "slot": slot}
-    queued: int | None = connection.execute(text(named("demand.enqueue_scheduled")), parameters).scalar_one()
+    queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
     return queued
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:
     """Up to which slot of its schedule each active scheduled type is served."""
-    return {row.data_type: row.served_slot for row in connection.execute(text(named("demand.served_slots")))}
+    return {row.data_type: row.served_slot for row in connection.execute(query("demand.served_slots"))}
 
 
 def run_duties(connection: Connection) -> list[str]:
     """Run the periodic duties that are overdue; returns their names."""
-    return list(connection.execute(text(named("demand.run_duties"))).scalar_one())
+    return list(connection.execute(query("demand.run_duties")).scalar_one())
 
 
 def freshness(connection: Connection, data_types: Sequence[str] | None = None) -> list[Freshness]:
     """How each active data type (or those named) serves its viewers."""
     parameters = {"data_types": list(data_types) if data_types is not None else None}
-    return [
-        Freshness(**row) for row in connection.execute(text(named("demand.freshness")), parameters).mappings()
-    ]
+    return [Freshness(**row) for row in connection.execute(query("demand.freshness"), parameters).mappings()]
 
 
 def outlook(connection: Connection) -> Outlook:
     """What decides whether a drain is needed now."""
-    return Outlook(**connection.execute(text(named("demand.outlook"))).mappings().one())
+    return Outlook(**connection.execute(query("demand.outlook")).mappings().one())
 
 
-def _admitted(connection: Connection, query: str, parameters: dict[str, object]) -> int:
+def _admitted(connection: Connection, name: str, parameters: dict[str, object]) -> int:
     try:
-        return int(connection.execute(text(named(query)), parameters).scalar_one())
+        return int(connection.execute(query(name), parameters).scalar_one())
     except DBAPIError as error:
         diagnostics = getattr(error.orig, "diag", None)
         if getattr(error.orig, "sqlstate", None) != _CAP or diagnostics is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import FailureKind
 
 
@@ -119,7 +119,7 @@ def settle(
     tells about the provider (breaker, pauses, pressure) counts only if the claim `is_held` still.
     """
     connection.execute(
-        text(named("limits.settle")),
+        query("limits.settle"),
         {
             "call_id": call_id,
             "outcome": outcome,
@@ -138,25 +138,25 @@ def throttle(
 ) -> float:
     """Stop all workers' calls with a key for a while; returns the pause in seconds."""
     parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
-    return float(connection.execute(text(named("limits.throttle")), parameters).scalar_one())
+    return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
 
 
 def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
     """Say which keys a worker holds, so that they are claimed for; returns how many are new."""
     parameters = {"provider": provider, "names": sorted(names)}
-    return int(connection.execute(text(named("limits.register_keys")), parameters).scalar_one())
+    return int(connection.execute(query("limits.register_keys"), parameters).scalar_one())
 
 
 def allowances(connection: Connection) -> list[Allowance]:
     """What each active provider still allows."""
-    return [Allowance(**row) for row in connection.execute(text(named("limits.quota"))).mappings()]
+    return [Allowance(**row) for row in connection.execute(query("limits.quota")).mappings()]
 
 
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` where none is written down."""
-    return [Key(**row) for row in connection.execute(text(named("limits.keys"))).mappings()]
+    return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
 
 
 def budgets(connection: Connection) -> list[Budget]:
     """What is watched, against what each active provider allows."""
-    return [Budget(**row) for row in connection.execute(text(named("limits.budget"))).mappings()]
+    return [Budget(**row) for row in connection.execute(query("limits.budget")).mappings()]

@@ -8,10 +8,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.domain import Call, Observation
 from pricing_pipeline.errors import ReadReplica
 
@@ -116,14 +116,14 @@ def store(connection: Connection, call: Call, observations: Iterable[Observation
         return []
     symbols = sorted({row.symbol for row in rows})
     scales = _scales(connection, call.data_type, symbols)
-    connection.execute(text(named("prices.open_staging")))
+    connection.execute(query("prices.open_staging"))
     driver = connection.connection.driver_connection
     assert driver is not None  # noqa: S101 - a checked-out connection has one
     with driver.cursor() as cursor, cursor.copy(named("prices.stage").rstrip(";")) as copy:
         for row in rows:
             copy.write_row(_staged(row, scales.get(row.symbol, DEFAULT_SCALE)))
     merged = connection.execute(
-        text(named("prices.merge")),
+        query("prices.merge"),
         {
             "data_type": call.data_type,
             "provider": call.provider,
@@ -136,7 +136,7 @@ def store(connection: Connection, call: Call, observations: Iterable[Observation
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
     """A valid but empty answer: what is stored counts as confirmed now."""
-    connection.execute(text(named("prices.confirm")), {"data_type": data_type, "symbols": list(symbols)})
+    connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
 
 
 def cover(
@@ -144,14 +144,14 @@ def cover(
 ) -> None:
     """Remember that the provider has answered for these days, today excepted."""
     connection.execute(
-        text(named("prices.cover")),
+        query("prices.cover"),
         {"data_type": data_type, "symbols": list(symbols), "first_day": first_day, "last_day": last_day},
     )
 
 
 def latest(connection: Connection, symbol: str) -> list[LatestPrice]:
     """The latest price of a symbol in each data type that has one."""
-    rows = connection.execute(text(named("prices.latest")), {"symbol": symbol})
+    rows = connection.execute(query("prices.latest"), {"symbol": symbol})
     return [_latest(row) for row in rows]
 
 
@@ -164,7 +164,7 @@ def read(connection: Connection, symbol: str) -> Reading:
     found = latest(connection, symbol)
     try:
         with connection.begin_nested():
-            requested = connection.execute(text(named("prices.request")), {"symbol": symbol}).scalar_one()
+            requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
             raise
@@ -176,12 +176,12 @@ def read(connection: Connection, symbol: str) -> Reading:
 
 def is_paused(connection: Connection, symbol: str) -> bool:
     """True when every instrument of this symbol is paused; False for a symbol that is none."""
-    return bool(connection.execute(text(named("prices.is_paused")), {"symbol": symbol}).scalar_one())
+    return bool(connection.execute(query("prices.is_paused"), {"symbol": symbol}).scalar_one())
 
 
 def is_known(connection: Connection, symbol: str) -> bool:
     """True when any instrument has this symbol."""
-    return bool(connection.execute(text(named("prices.is_known")), {"symbol": symbol}).scalar_one())
+    return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())
 
 
 def history(
@@ -189,7 +189,7 @@ def history(
 ) -> list[Bar]:
     """Stored values between two days, both included, oldest first; unadjusted."""
     rows = connection.execute(
-        text(named("prices.history")),
+        query("prices.history"),
         {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
     )
     return [_bar(row) for row in rows]
@@ -200,13 +200,13 @@ def months(
 ) -> dict[date, tuple[int, int]]:
     """Number of rows and of symbols stored in each UTC month between two days; keyed by the month's first day."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
-    rows = connection.execute(text(named("history.months")), parameters)
+    rows = connection.execute(query("history.months"), parameters)
     return {row.month: (row.rows, row.symbols) for row in rows}
 
 
 def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleRow]:
     """A few latest prices of a data type, most recently fetched first, for people to look at."""
-    rows = connection.execute(text(named("prices.sample")), {"data_type": data_type, "at_most": at_most})
+    rows = connection.execute(query("prices.sample"), {"data_type": data_type, "at_most": at_most})
     return [
         SampleRow(row.symbol, to_decimal(row.amount, row.scale), row.currency, row.observed_at, row.provider)
         for row in rows
@@ -220,7 +220,7 @@ def _decimals(value: Decimal) -> int:
 
 
 def _scales(connection: Connection, data_type: str, symbols: list[str]) -> dict[str, int]:
-    rows = connection.execute(text(named("prices.scales")), {"data_type": data_type, "symbols": symbols})
+    rows = connection.execute(query("prices.scales"), {"data_type": data_type, "symbols": symbols})
     return {row.symbol: row.scale for row in rows}
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Task, Window
 
 
@@ -38,7 +36,7 @@ def claim(
     logged and their units and bytes reserved; commit before making them.
     """
     rows = connection.execute(
-        text(named("queue.claim")),
+        query("queue.claim"),
         {
             "provider": provider,
             "worker": worker,
@@ -47,19 +45,47 @@ def claim(
             "keys": None if keys is None else sorted(keys),
         },
     )
-    return [_call(provider, list(group)) for _, group in groupby(rows, key=attrgetter("call_id"))]
+    return [_call(provider, row) for row in rows]
 
 
 def held(connection: Connection, call: Call) -> set[int]:
     """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
     parameters = {"ids": call.task_ids, "token": call.claim_token}
-    return set(connection.execute(text(named("queue.held")), parameters).scalar_one())
+    return set(connection.execute(query("queue.held"), parameters).scalar_one())
 
 
 def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:
     """Finish tasks; returns those the claim still held. A lost claim changes nothing."""
-    done = connection.execute(text(named("queue.complete")), {"ids": list(ids), "token": token}).scalar_one()
+    done = connection.execute(query("queue.complete"), {"ids": list(ids), "token": token}).scalar_one()
     return set(done)
+
+
+def finish(
+    connection: Connection,
+    call: Call,
+    ids: Sequence[int],
+    *,
+    http_status: int | None,
+    wire_bytes: int,
+    kind: FailureKind | None = None,
+    units_left: int | None = None,
+    is_held: bool = True,
+) -> set[int]:
+    """Finish tasks of an answered call and settle the call, in one statement; returns those the claim still held.
+
+    Beyond `ids`, the parameters are those of `limits.settle`.
+    """
+    parameters = {
+        "ids": list(ids),
+        "token": call.claim_token,
+        "call_id": call.id,
+        "http_status": http_status,
+        "wire_bytes": wire_bytes,
+        "kind": kind.value if kind is not None and is_held else None,
+        "units_left": units_left,
+        "is_held": is_held,
+    }
+    return set(connection.execute(query("queue.finish"), parameters).one()[0])
 
 
 def fail(
@@ -77,7 +103,7 @@ def fail(
     `retry_after` is in seconds and matters to snoozed tasks. A lost claim changes nothing.
     """
     connection.execute(
-        text(named("queue.fail")),
+        query("queue.fail"),
         {
             "ids": list(ids),
             "token": token,
@@ -92,7 +118,7 @@ def fail(
 def extend(connection: Connection, call: Call) -> set[int]:
     """Renew the lease of a call's tasks; returns those the claim still holds."""
     parameters = {"ids": call.task_ids, "token": call.claim_token}
-    return set(connection.execute(text(named("queue.extend")), parameters).scalar_one())
+    return set(connection.execute(query("queue.extend"), parameters).scalar_one())
 
 
 def release(connection: Connection, call: Call, kind: FailureKind, message: str) -> int:
@@ -101,19 +127,19 @@ def release(connection: Connection, call: Call, kind: FailureKind, message: str)
     `kind` and `message` go to the tasks' history.
     """
     parameters = {"ids": call.task_ids, "token": call.claim_token, "kind": kind.value, "message": message}
-    return int(connection.execute(text(named("queue.release")), parameters).scalar_one())
+    return int(connection.execute(query("queue.release"), parameters).scalar_one())
 
 
 def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
     """Everything about one task: its row, its last call, and its pair's hold-off; None when there is none."""
-    row = connection.execute(text(named("queue.show")), {"id": task_id}).mappings().one_or_none()
+    row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     return None if row is None else dict(row)
 
 
 def failed(connection: Connection, data_type: str | None, provider: str | None) -> list[int]:
     """Failed tasks that nothing has settled since, of one data type and provider or of all; oldest first."""
     parameters = {"data_type": data_type, "provider": provider}
-    return list(connection.execute(text(named("queue.failed")), parameters).scalars())
+    return list(connection.execute(query("queue.failed"), parameters).scalars())
 
 
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
@@ -121,7 +147,7 @@ def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
     Outcomes: retried, live_already, not_dead, retired, misconfigured, unknown.
     """
-    rows = connection.execute(text(named("queue.retry")), {"ids": list(ids)})
+    rows = connection.execute(query("queue.retry"), {"ids": list(ids)})
     return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]
 
 
@@ -130,49 +156,45 @@ def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
 
     Outcomes: cancelled, finished, unknown.
     """
-    rows = connection.execute(text(named("queue.cancel")), {"ids": list(ids)})
+    rows = connection.execute(query("queue.cancel"), {"ids": list(ids)})
     return [Outcome(row.task_id, row.outcome, None) for row in rows]
 
 
 def promote(connection: Connection) -> int:
     """Make pending what has waited long enough; returns how many."""
-    return int(connection.execute(text(named("queue.promote"))).scalar_one())
+    return int(connection.execute(query("queue.promote")).scalar_one())
 
 
 def providers_with_work(connection: Connection) -> dict[str, int]:
     """Providers that have pending tasks, with the most calls each may have in flight."""
-    return {
-        row.provider: row.max_in_flight
-        for row in connection.execute(text(named("queue.providers_with_work")))
-    }
+    return {row.provider: row.max_in_flight for row in connection.execute(query("queue.providers_with_work"))}
 
 
 def is_busy(connection: Connection) -> bool:
     """True while any task is live or anyone watches anything."""
-    return bool(connection.execute(text(named("queue.is_busy"))).scalar_one())
+    return bool(connection.execute(query("queue.is_busy")).scalar_one())
 
 
 def depth(connection: Connection) -> list[Mapping[str, Any]]:
     """Live tasks by data type, provider and status, with the age of the oldest in seconds."""
-    return [dict(row) for row in connection.execute(text(named("queue.depth"))).mappings()]
+    return [dict(row) for row in connection.execute(query("queue.depth")).mappings()]
 
 
 def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list[Mapping[str, Any]]:
     """Tasks in these states: live ones in claim order, then the newest finished ones."""
     parameters = {"statuses": list(statuses), "at_most": at_most}
-    return [dict(row) for row in connection.execute(text(named("queue.list")), parameters).mappings()]
+    return [dict(row) for row in connection.execute(query("queue.list"), parameters).mappings()]
 
 
-def _call(provider: str, rows: Sequence[Row[Any]]) -> Call:
-    first = rows[0]
+def _call(provider: str, row: Row[Any]) -> Call:
     return Call(
-        id=first.call_id,
+        id=row.call_id,
         provider=provider,
-        key_name=first.key_name,
-        data_type=first.data_type,
-        fetcher=Fetcher(first.fetcher),
-        window=None if first.window_start is None else Window(first.window_start, first.window_end),
-        tasks=tuple(Task(row.id, row.symbol, row.priority, row.attempt) for row in rows),
-        claim_token=first.claim_token,
-        claimed_at=first.claimed_at,
+        key_name=row.key_name,
+        data_type=row.data_type,
+        fetcher=Fetcher(row.fetcher),
+        window=None if row.window_start is None else Window(row.window_start, row.window_end),
+        tasks=tuple(map(Task, row.ids, row.symbols, row.priorities, row.attempts)),
+        claim_token=row.claim_token,
+        claimed_at=row.claimed_at,
     )

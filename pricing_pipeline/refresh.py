@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, queue, settling
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
 from pricing_pipeline.errors import (
@@ -99,6 +99,7 @@ class Refresher:
         report_every: float = 20.0,
     ) -> None:
         self._engine = engine
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._clients = clients
         self._worker = worker
         self._run_id = run_id
@@ -134,7 +135,7 @@ class Refresher:
         """
         with self._engine.begin() as connection:
             parameters = {"worker": self._worker, "run_id": self._run_id, "seconds": seconds}
-            drain_id = connection.execute(text(named("drains.begin")), parameters).scalar_one()
+            drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
         if drain_id is None:
             return False
         ends = time.monotonic() + seconds
@@ -146,7 +147,7 @@ class Refresher:
             now = time.monotonic()
             if now >= next_extend:
                 with self._engine.begin() as connection:
-                    connection.execute(text(named("drains.extend")), {"drain_id": drain_id})
+                    connection.execute(query("drains.extend"), {"drain_id": drain_id})
                     if self._in_flight or queue.is_busy(connection):
                         last_busy = now
                 next_extend = now + min(_EXTEND_SECONDS, _IDLE_SECONDS / 2)
@@ -156,14 +157,14 @@ class Refresher:
             self._work_until(is_over)
         finally:
             with self._engine.begin() as connection:
-                connection.execute(text(named("drains.end")), {"drain_id": drain_id})
+                connection.execute(query("drains.end"), {"drain_id": drain_id})
         return True
 
     def plan_backfill(self, data_type: str, window: Window, symbols: Sequence[str] | None = None) -> Backfill:
         """Queue what is missing of a data type between two days, for all its instruments or some."""
         with self._engine.begin() as connection:
             row = connection.execute(
-                text(named("backfill.plan")),
+                query("backfill.plan"),
                 {
                     "data_type": data_type,
                     "first_day": window.start,
@@ -195,7 +196,7 @@ class Refresher:
     def progress(self, backfill: Backfill) -> Progress:
         """How far a backfill is."""
         with self._engine.begin() as connection:
-            row = connection.execute(text(named("backfill.progress")), {"backfill_id": backfill.id}).one()
+            row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
         return Progress(row.tasks, row.open, row.failed)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
@@ -295,7 +296,7 @@ class Refresher:
             free = min(MAX_IN_FLIGHT - len(self._in_flight), most - busy[provider])
             if free <= 0 or provider not in self._clients:
                 continue
-            with self._engine.begin() as connection:
+            with self._autocommit.connect() as connection:  # one statement, so one round trip is enough
                 calls = queue.claim(
                     connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
                 )

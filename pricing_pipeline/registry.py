@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from datetime import date
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import DataType, Fetcher
 from pricing_pipeline.errors import PricingError
 
 
 def active_data_types(connection: Connection) -> list[DataType]:
     """Every active data type, by name."""
-    rows = connection.execute(text(named("registry.active"))).mappings()
+    rows = connection.execute(query("registry.active")).mappings()
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
 
 
 def version(connection: Connection) -> int:
     """A number that grows with every change of the registry."""
-    return int(connection.execute(text(named("registry.version"))).scalar_one())
+    return int(connection.execute(query("registry.version")).scalar_one())
 
 
 def is_empty(connection: Connection) -> bool:
     """True for a database that holds no data type yet."""
-    return bool(connection.execute(text(named("registry.is_empty"))).scalar_one())
+    return bool(connection.execute(query("registry.is_empty")).scalar_one())
 
 
 def has_providers(connection: Connection) -> bool:
     """True once any provider is known, active or not."""
-    return bool(connection.execute(text(named("registry.has_providers"))).scalar_one())
+    return bool(connection.execute(query("registry.has_providers")).scalar_one())
 
 
 def provider_urls(connection: Connection) -> dict[str, str]:
     """Base URL of each active provider."""
-    rows = connection.execute(text(named("registry.providers"))).mappings()
+    rows = connection.execute(query("registry.providers")).mappings()
     return {row["provider"]: row["base_url"] for row in rows}
 
 
 def routes(connection: Connection) -> dict[str, list[str]]:
     """Active providers that serve each active data type, or some symbol of it."""
-    return {row.data_type: row.providers for row in connection.execute(text(named("registry.routes")))}
+    return {row.data_type: row.providers for row in connection.execute(query("registry.routes"))}
 
 
 def add_data_type(
@@ -65,7 +65,7 @@ def add_data_type(
     """
     try:
         connection.execute(
-            text(named("registry.add")),
+            query("registry.add"),
             {
                 "data_type": data_type,
                 "description": description,

@@ -163,9 +163,20 @@ def _sqlstate(error: DBAPIError) -> str:
 def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
     """Store, finish and close in one transaction behind the fence."""
     held = queue.held(connection, call)
-    tally = _store(connection, call, fetched.answer, held)
-    _close(connection, call, fetched, is_held=bool(held))
-    return tally
+
+    def finish(ids: list[int]) -> None:
+        queue.finish(
+            connection,
+            call,
+            ids,
+            http_status=fetched.http_status,
+            wire_bytes=fetched.wire_bytes,
+            kind=_kind_of(fetched.answer),
+            units_left=fetched.units_left,
+            is_held=bool(held),
+        )
+
+    return _store(connection, call, fetched.answer, held, finish)
 
 
 def _close(connection: Connection, call: Call, fetched: Fetched, *, is_held: bool) -> None:
@@ -188,8 +199,17 @@ def _kind_of(answer: Answer) -> FailureKind | None:
     return Counter(failure.kind for failure in answer.failures).most_common(1)[0][0]
 
 
-def _store(connection: Connection, call: Call, answer: Answer, held: set[int]) -> Tally:
-    """Store the answer for the tasks among `held`, which the transaction has locked, and finish those."""
+def _store(
+    connection: Connection,
+    call: Call,
+    answer: Answer,
+    held: set[int],
+    finish: Callable[[list[int]], object],
+) -> Tally:
+    """Store the answer for the tasks among `held`, which the transaction has locked, and finish those.
+
+    `finish` is called last, with the ids of the tasks that were served.
+    """
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     observations = [o for o in answer.observations if o.symbol in ids]
     stored = {row.symbol: row for row in prices.store(connection, call, observations)}
@@ -209,10 +229,9 @@ def _store(connection: Connection, call: Call, answer: Answer, held: set[int]) -
         prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
     elif empty:
         prices.confirm(connection, call.data_type, empty)
-    if done:
-        queue.complete(connection, [ids[symbol] for symbol in done], call.claim_token)
     for (kind, message), symbols in _by_reason(failures).items():
         queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
+    finish([ids[symbol] for symbol in done])
     return Tally(
         call.data_type,
         added=sum(row.added for row in stored.values()),
@@ -232,7 +251,14 @@ def _store_in_parts(engine: Engine, call: Call, answer: Answer, symbols: Sequenc
     ids = {task.id for task in call.tasks if task.symbol in symbols}
     try:
         return _transact(
-            engine, lambda connection: _store(connection, call, answer, ids & queue.held(connection, call))
+            engine,
+            lambda connection: _store(
+                connection,
+                call,
+                answer,
+                ids & queue.held(connection, call),
+                lambda done: queue.complete(connection, done, call.claim_token),
+            ),
         )
     except DBAPIError as error:
         if not _is_refusal(error):

@@ -8,12 +8,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from sqlalchemy import text
-
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
 
 PAGE = Path(__file__).parents[1] / "docs" / "schema.sql"
@@ -34,7 +32,7 @@ def written(owner_url: str) -> str:
         with engine.connect() as connection:
             # Names are written in full whatever the session's path is; the path of functions is ''.
             connection.exec_driver_sql("SET search_path = ''")
-            lines = connection.scalars(text(named("schema.dump"))).all()
+            lines = connection.scalars(query("schema.dump")).all()
     finally:
         engine.dispose()
     return _HEAD + "\n".join(lines) + "\n"

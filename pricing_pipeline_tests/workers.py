@@ -97,7 +97,7 @@ def claim_all(
             while empty < 3:
                 try:
                     rows = connection.execute(
-                        "SELECT id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
+                        "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
                         [provider, f"w{number}.{session}", max_calls],
                     ).fetchall()
                     if not rows:
@@ -125,7 +125,7 @@ def claim_for(url: str, number: int, provider: str, max_calls: int, seconds: flo
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             rows = connection.execute(
-                "SELECT id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
+                "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
                 [provider, f"w{number}", max_calls],
             ).fetchall()
             if rows:

@@ -337,3 +337,6 @@ BEGIN
         PERFORM pricing.comment_columns(kind.table_name);
     END LOOP;
 END $$;
+
+-- Without a path of its own it is inlined wherever it is called for every row; all that it names is qualified.
+ALTER FUNCTION pricing.clock() RESET search_path;

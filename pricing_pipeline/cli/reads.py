@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from pricing_pipeline import registry
 from pricing_pipeline.cli.output import listed
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
 from pricing_pipeline.prices import LatestPrice, to_decimal
@@ -51,13 +51,13 @@ class Warned:
 
 def today(connection: Connection) -> date:
     """The current day in UTC, by the database's clock."""
-    day: date = connection.execute(text(named("cli.today"))).scalar_one()
+    day: date = connection.execute(query("cli.today")).scalar_one()
     return day
 
 
 def revision(connection: Connection) -> str:
     """The migration that the database is at."""
-    return str(connection.execute(text(named("cli.revision"))).scalar_one())
+    return str(connection.execute(query("cli.revision")).scalar_one())
 
 
 def data_type(connection: Connection, name: str) -> DataType:
@@ -74,7 +74,7 @@ def data_type(connection: Connection, name: str) -> DataType:
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Raise UnknownSymbol when some of the symbols are no instruments that the data type applies to."""
     parameters = {"data_type": kind.data_type, "symbols": list(symbols)}
-    unknown = list(connection.execute(text(named("cli.unknown_symbols")), parameters).scalars())
+    unknown = list(connection.execute(query("cli.unknown_symbols"), parameters).scalars())
     if unknown:
         raise UnknownSymbol(
             f"no {kind.asset_class} instrument is called {listed(unknown)}. Watching it makes it known: "
@@ -84,9 +84,7 @@ def require_instruments(connection: Connection, kind: DataType, symbols: Sequenc
 
 def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[LatestPrice]:
     """Latest prices of those of the symbols that have one, by symbol."""
-    rows = connection.execute(
-        text(named("cli.latest_of")), {"data_type": data_type, "symbols": list(symbols)}
-    )
+    rows = connection.execute(query("cli.latest_of"), {"data_type": data_type, "symbols": list(symbols)})
     return [
         LatestPrice(
             data_type=row.data_type,
@@ -106,44 +104,42 @@ def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) ->
 
 def queue_counts(connection: Connection) -> dict[str, int]:
     """Tasks that are pending, processing, scheduled or dead; all four are always there."""
-    found = {row.status: int(row.tasks) for row in connection.execute(text(named("cli.queue_counts")))}
+    found = {row.status: int(row.tasks) for row in connection.execute(query("cli.queue_counts"))}
     return {status: found.get(status, 0) for status in ("pending", "processing", "scheduled", "dead")}
 
 
 def warnings(connection: Connection) -> list[Warned]:
     """What went wrong in the last 24 hours without stopping anything else, the newest first."""
-    return [Warned(**row) for row in connection.execute(text(named("cli.warnings"))).mappings()]
+    return [Warned(**row) for row in connection.execute(query("cli.warnings")).mappings()]
 
 
 def first_price(connection: Connection, since: datetime) -> datetime | None:
     """When a call that a run made first stored a latest price, at or after `since`; None when none has."""
-    found: datetime | None = connection.execute(
-        text(named("prices.first_price")), {"since": since}
-    ).scalar_one()
+    found: datetime | None = connection.execute(query("prices.first_price"), {"since": since}).scalar_one()
     return found
 
 
 def backfill_of_run(connection: Connection, run_id: str, data_type: str) -> UUID | None:
     """The backfill that a run has planned; None while it has not."""
     found: UUID | None = connection.execute(
-        text(named("cli.backfill_of_run")), {"run_id": run_id, "data_type": data_type}
+        query("cli.backfill_of_run"), {"run_id": run_id, "data_type": data_type}
     ).scalar_one_or_none()
     return found
 
 
 def backfill_progress(connection: Connection, backfill_id: UUID) -> Progress:
     """How far a backfill is; notes in its row when it has ended."""
-    row = connection.execute(text(named("backfill.progress")), {"backfill_id": backfill_id}).one()
+    row = connection.execute(query("backfill.progress"), {"backfill_id": backfill_id}).one()
     return Progress(row.tasks, row.open, row.failed)
 
 
 def backfill_cost(connection: Connection, backfill_id: UUID) -> Cost:
     """What a backfill has taken and brought so far."""
-    row = connection.execute(text(named("cli.backfill_cost")), {"backfill_id": backfill_id}).one()
+    row = connection.execute(query("cli.backfill_cost"), {"backfill_id": backfill_id}).one()
     return Cost(row.calls, row.units, row.wire_bytes, row.rows_stored)
 
 
 def backfill_failures(connection: Connection, backfill_id: UUID) -> list[Failure]:
     """Why tasks of a backfill failed; the first 20 by symbol."""
-    rows = connection.execute(text(named("backfill.failures")), {"backfill_id": backfill_id})
+    rows = connection.execute(query("backfill.failures"), {"backfill_id": backfill_id})
     return [Failure(row.symbol, row.failure_kind, row.message) for row in rows]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import LockHeld
 
 
@@ -20,7 +20,7 @@ def advisory_lock(engine: Engine, name: str) -> Iterator[None]:
     transaction has no snapshot and holds back no vacuum.
     """
     with engine.connect() as connection, connection.begin():
-        if not connection.execute(text(named("advisory_lock.take")), {"name": name}).scalar_one():
+        if not connection.execute(query("advisory_lock.take"), {"name": name}).scalar_one():
             raise LockHeld(f"{name} is at work already, in this process or another; wait until it has ended.")
-        connection.execute(text(named("advisory_lock.keep")))
+        connection.execute(query("advisory_lock.keep"))
         yield

@@ -6,7 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.errors import DatabaseError
 
 
@@ -18,7 +18,7 @@ def ensure_database(url: str, name: str) -> None:
     engine = make_engine(url, pool_size=1)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            if connection.execute(text(named("databases.exists")), {"name": name}).scalar_one():
+            if connection.execute(query("databases.exists"), {"name": name}).scalar_one():
                 return
             quoted = engine.dialect.identifier_preparer.quote_identifier(name)
             connection.execute(text(f"{named('databases.create')} {quoted}"))

@@ -23,12 +23,10 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-from sqlalchemy import text
-
 from pricing_pipeline.db import embedded_cluster as cluster_files
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline.processes import child_setup, last_lines, open_log, without_libpq_variables
 
@@ -321,7 +319,7 @@ class EmbeddedServer:
                         for name in names
                     ]
                     missing = connection.scalars(
-                        text(named("embedded.setup")),
+                        query("embedded.setup"),
                         {
                             "roles": names,
                             "verifiers": verifiers,
@@ -346,7 +344,7 @@ class EmbeddedServer:
         try:
             with engine.begin() as connection:
                 roles = {"owner": places.OWNER, "worker": places.WORKER}
-                for statement in connection.scalars(text(named("embedded.hand_over")), roles).all():
+                for statement in connection.scalars(query("embedded.hand_over"), roles).all():
                     connection.exec_driver_sql(statement)
         finally:
             engine.dispose()

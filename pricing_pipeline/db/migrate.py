@@ -6,10 +6,10 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 
 _PACKAGE = Path(__file__).parent
 _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
@@ -26,14 +26,14 @@ def upgrade(owner_url: str) -> None:
     engine = make_engine(owner_url)
     try:
         with engine.begin() as connection:
-            connection.execute(text(named("roles.make")))
+            connection.execute(query("roles.make"))
         with engine.begin() as connection:
-            connection.execute(text(named("migrate.lock")))
-            connection.execute(text(named("roles.act_as_owner")))
-            connection.execute(text(named("migrate.schema")))
+            connection.execute(query("migrate.lock"))
+            connection.execute(query("roles.act_as_owner"))
+            connection.execute(query("migrate.schema"))
             _run_migrations(connection)
             # Functions refer to one another, so bodies are checked when all are there, not one by one.
-            connection.execute(text(named("migrate.defer_body_checks")))
+            connection.execute(query("migrate.defer_body_checks"))
             for path in sorted((_PACKAGE / "functions").glob("*.sql")):
                 run_script(connection, path.read_text())
             run_script(connection, (_PACKAGE / "grants.sql").read_text())

@@ -10,7 +10,15 @@ import re
 from functools import cache
 from pathlib import Path
 
+from sqlalchemy import TextClause, text
+
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+@cache
+def query(name: str) -> TextClause:
+    """Return a named query to execute, parsed once in a process; KeyError when there is none."""
+    return text(named(name))
 
 
 def named(name: str) -> str:

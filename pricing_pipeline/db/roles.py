@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class RoleFault:
 
 def role_faults(connection: Connection) -> list[RoleFault]:
     """What keeps this connection from being held to a worker's rights; empty when the roles are separated."""
-    return [RoleFault(row.fault, row.remedy) for row in connection.execute(text(named("roles.faults")))]
+    return [RoleFault(row.fault, row.remedy) for row in connection.execute(query("roles.faults"))]

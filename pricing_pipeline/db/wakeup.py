@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -51,7 +51,7 @@ class WakeUp:
                 try:
                     with self._engine.connect() as connection:
                         connection.execution_options(isolation_level="AUTOCOMMIT")
-                        connection.execute(text(named("drains.listen")))
+                        connection.execute(query("drains.listen"))
                         driver = connection.connection.driver_connection
                         connection.detach()  # a session that listens must not be lent to others
                         pause = _FIRST_PAUSE

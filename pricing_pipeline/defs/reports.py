@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
 import dagster as dg
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from pricing_pipeline import demand, prices
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after
 from pricing_pipeline.limits import Allowance
@@ -124,9 +124,7 @@ class Reporter:
     def failures(self, backfill: Backfill) -> dg.MetadataValue:
         """Why tasks of a backfill failed, as a table."""
         with self._engine.connect() as connection:
-            rows = connection.execute(
-                text(named("backfill.failures")), {"backfill_id": backfill.id}
-            ).mappings()
+            rows = connection.execute(query("backfill.failures"), {"backfill_id": backfill.id}).mappings()
             return dg.MetadataValue.md(
                 table(
                     ["symbol", "kind", "reason"],

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from sqlalchemy import text
-
 from pricing_pipeline import registry
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import run_script
-from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.db.query_loader import query
 
 _FOLDER = Path(__file__).parent
 
@@ -31,7 +29,7 @@ def load(owner_url: str, *, demo: bool = True) -> bool:
             if needs_types:
                 run_script(connection, (_FOLDER / "data_types.sql").read_text())
                 with (_FOLDER / "instruments.csv").open(newline="") as file:
-                    connection.execute(text(named("registry.add_instrument")), list(csv.DictReader(file)))
+                    connection.execute(query("registry.add_instrument"), list(csv.DictReader(file)))
             return needs_providers or needs_types
     finally:
         engine.dispose()

@@ -245,7 +245,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
     def work(number: int, turn: int, connection: Connection[Any]) -> None:
         provider = (TWELVEDATA, MFAPI)[turn % 2]
         rows = connection.execute(
-            "SELECT id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
+            "SELECT unnest(ids) AS id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
             [provider, f"w{number}"],
         ).fetchall()
         if not rows:

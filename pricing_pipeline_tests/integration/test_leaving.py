@@ -30,7 +30,9 @@ def test_a7_what_waits_for_a_pair_nobody_watches_any_more_is_not_fetched(
     clock.advance(61)
     connection.execute("SELECT pricing.clean_subscriptions()")
     assert statuses(connection) == [("AAPL", "cancelled"), ("MSFT", "pending")]
-    claimed = connection.execute("SELECT symbol FROM pricing.claim_calls('twelvedata', 'w', 5)").fetchall()
+    claimed = connection.execute(
+        "SELECT unnest(symbols) FROM pricing.claim_calls('twelvedata', 'w', 5)"
+    ).fetchall()
     assert claimed == [("MSFT",)]
 
 

@@ -144,7 +144,7 @@ def reads(filled: Connection[Any]) -> Iterator[Callable[..., Reads]]:
         yield measure
 
 
-CLAIM = "SELECT * FROM (SELECT id FROM pricing.claim_calls(%s, 'w', %s)) claimed"
+CLAIM = "SELECT * FROM (SELECT unnest(ids) AS id FROM pricing.claim_calls(%s, 'w', %s)) claimed"
 
 
 def test_a3_a_claim_reads_what_it_takes_and_not_the_queue(reads: Callable[..., Reads]) -> None:

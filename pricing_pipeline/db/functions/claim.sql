@@ -3,8 +3,9 @@
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL,
     keys text[] DEFAULT NULL)
-RETURNS TABLE (id bigint, data_type text, symbol text, window_start date, window_end date, priority integer,
-               attempt smallint, claim_token uuid, claimed_at timestamptz, call_id bigint, fetcher text, key_name text)
+RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date,
+               claim_token uuid, claimed_at timestamptz,
+               ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -17,17 +18,14 @@ DECLARE
     most_tasks integer;
     is_probe boolean;
     backfill_first boolean;
-    token uuid := gen_random_uuid();
     planned record;
     fitting integer;
-    planned_id bigint;
-    taken bigint[] := '{}';
-    taken_calls bigint[] := '{}';
-    taken_fetchers text[] := '{}';
 BEGIN
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
     SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
+    claimed_at := now_;
+    claim_token := gen_random_uuid();
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider AND p.is_active;
     -- Until breaker_until an open breaker waits, and a half-open one trusts that its probe is alive.
     IF collector IS NULL OR state.breaker_until > now_ THEN
@@ -71,13 +69,13 @@ BEGIN
             -- Every tenth claim begins with a backfill, so that live work never starves it. Busy symbols are left
             -- out here and below, not later: many tasks of one that is being fetched would hide all others.
             -- OFFSET 0 keeps it a look into the index for each row: a join would read what finished claims left there.
-            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes
+            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
             FROM pricing.api_call_queue_live q
             WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
               AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
             ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
         rest AS MATERIALIZED (
-            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes
+            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
             FROM pricing.api_call_queue_live q
             WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
               AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
@@ -98,7 +96,8 @@ BEGIN
         SELECT s.data_type, s.fetcher, s.window_start, s.window_end, s.units_per_call, s.units_per_symbol,
                count(*)::integer AS tasks, sum(s.est_bytes)::bigint AS est_bytes,
                array_agg(s.id ORDER BY s.place) AS ids, array_agg(s.symbol ORDER BY s.place) AS symbols,
-               array_agg(s.est_bytes ORDER BY s.place) AS sizes, array_agg(s.priority ORDER BY s.place) AS priorities
+               array_agg(s.est_bytes ORDER BY s.place) AS sizes, array_agg(s.priority ORDER BY s.place) AS priorities,
+               array_agg(s.attempt + 1::smallint ORDER BY s.place) AS attempts
         FROM seated s GROUP BY 1, 2, 3, 4, 5, 6, s.nth ORDER BY min(s.place) LIMIT max_calls
     LOOP
         -- The largest prefix that fits, into the units and into the quota.
@@ -115,19 +114,30 @@ BEGIN
         ELSIF fitting < planned.tasks THEN
             planned.est_bytes := (SELECT sum(size) FROM unnest(planned.sizes[:fitting]) AS size);
         END IF;
-        INSERT INTO pricing.collector_call_log
+        key_name := chosen.key_name;
+        data_type := planned.data_type;
+        fetcher := planned.fetcher;
+        window_start := planned.window_start;
+        window_end := planned.window_end;
+        ids := planned.ids[:fitting];
+        symbols := planned.symbols[:fitting];
+        priorities := planned.priorities[:fitting];
+        attempts := planned.attempts[:fitting];
+        INSERT INTO pricing.collector_call_log AS c
             (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-        VALUES (wanted_provider, chosen.key_name, planned.data_type, planned.symbols[:fitting], planned.window_start,
-                planned.window_end, planned.units_per_call + fitting * planned.units_per_symbol, planned.est_bytes,
+        VALUES (wanted_provider, claim_calls.key_name, claim_calls.data_type, claim_calls.symbols, claim_calls.window_start,
+                claim_calls.window_end, planned.units_per_call + fitting * planned.units_per_symbol, planned.est_bytes,
                 run, worker_name, now_)
-        RETURNING collector_call_log.call_id INTO planned_id;
+        RETURNING c.call_id INTO claim_calls.call_id;
+        UPDATE pricing.api_call_queue_live q
+        SET status = 'processing', attempt = q.attempt + 1, claim_token = claim_calls.claim_token, claimed_at = now_,
+            lease_until = now_ + lease, worker = worker_name, call_id = claim_calls.call_id
+        WHERE q.id = ANY (claim_calls.ids);
+        RETURN NEXT;
         chosen.units_left := chosen.units_left - planned.units_per_call - fitting * planned.units_per_symbol;
         used := used + planned.est_bytes;
-        taken := taken || planned.ids[:fitting];
-        taken_calls := taken_calls || array_fill(planned_id, ARRAY[fitting]);
-        taken_fetchers := taken_fetchers || array_fill(planned.fetcher, ARRAY[fitting]);
     END LOOP;
-    IF planned_id IS NULL THEN
+    IF claim_calls.call_id IS NULL THEN
         RETURN;
     END IF;
 
@@ -135,16 +145,8 @@ BEGIN
     SET claims = s.claims + 1, last_call_at = now_,
         breaker = CASE WHEN is_probe THEN 'half_open' ELSE 'closed' END,
         breaker_until = CASE WHEN is_probe THEN now_ + lease END,
-        probe_call = CASE WHEN is_probe THEN planned_id END
+        probe_call = CASE WHEN is_probe THEN claim_calls.call_id END
     WHERE s.provider = wanted_provider;
-    RETURN QUERY
-    UPDATE pricing.api_call_queue_live q
-    SET status = 'processing', attempt = q.attempt + 1, claim_token = token, claimed_at = now_,
-        lease_until = now_ + lease, worker = worker_name, call_id = t.call_id
-    FROM unnest(taken, taken_calls, taken_fetchers) AS t (id, call_id, fetcher)
-    WHERE q.id = t.id
-    RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.attempt, q.claim_token,
-              q.claimed_at, q.call_id, t.fetcher, chosen.key_name;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[]) IS
     'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.';

@@ -9,39 +9,45 @@ CREATE OR REPLACE FUNCTION pricing.enqueue(
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
     added integer;
     unrouted text[];
     is_news boolean;
 BEGIN
-    WITH wanted AS MATERIALIZED (
+    SELECT * INTO kind FROM pricing.data_type_registry k WHERE k.data_type = wanted_type AND k.is_active;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    WITH wanted AS (
         SELECT u.symbol, max(u.priority) AS priority,
                coalesce(u.window_start, '-infinity') AS window_start, coalesce(u.window_end, 'infinity') AS window_end
         FROM unnest(symbols, priorities, window_starts, window_ends) AS u (symbol, priority, window_start, window_end)
         GROUP BY 1, 3, 4),
+    routes AS MATERIALIZED (
+        SELECT r.symbol, r.provider, ceil(coalesce(now_size.bytes, kind.estimated_data_size_bytes)) AS latest_bytes,
+               coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
+        FROM pricing.provider_routing r
+        JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = kind.fetcher
+        LEFT JOIN pricing.size_estimates now_size
+            ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, wanted_type, 'symbol')
+        LEFT JOIN pricing.size_estimates day_size
+            ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, wanted_type, 'day')
+        WHERE r.data_type = wanted_type AND r.is_active),
     routed AS MATERIALIZED (
-        SELECT w.*, coalesce(own.provider, broad.provider) AS provider
-        FROM wanted w
-        LEFT JOIN pricing.provider_routing broad
-            ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
-        LEFT JOIN pricing.provider_routing own
-            ON own.data_type = wanted_type AND own.symbol = w.symbol AND own.is_active
-           -- A symbol whose own provider is switched off is served by the type's.
-           AND EXISTS (SELECT FROM pricing.data_collectors p WHERE p.provider = own.provider AND p.is_active)),
+        -- A symbol's own route goes before the broad one, unless its provider cannot serve now.
+        SELECT w.*, coalesce(own.provider, broad.provider) AS provider,
+               CASE WHEN w.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
+                    ELSE 1000 + ceil((w.window_end - w.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes
+        FROM wanted w LEFT JOIN routes own ON own.symbol = w.symbol LEFT JOIN routes broad ON broad.symbol IS NULL),
     added_rows AS (
         INSERT INTO pricing.api_call_queue_live AS live
             (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
-        SELECT wanted_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, k.default_ttl_minutes,
-               CASE WHEN r.window_end = 'infinity' THEN ceil(coalesce(s.bytes, k.estimated_data_size_bytes))
-                    ELSE 1000 + ceil((r.window_end - r.window_start + 1) * coalesce(s.bytes, c.bytes_per_day)) END,
-               now_, backfill
+        SELECT wanted_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, kind.default_ttl_minutes,
+               r.est_bytes, now_, backfill
         FROM routed r
-        JOIN pricing.data_type_registry k ON k.data_type = wanted_type AND k.is_active
-        JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
-        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
-        LEFT JOIN pricing.size_estimates s
-            ON (s.provider, s.data_type, s.per) = (r.provider, wanted_type, CASE WHEN r.window_end = 'infinity' THEN 'symbol' ELSE 'day' END)
         -- Looking first spares the lock that a conflicting insert takes even when it changes nothing.
-        WHERE NOT EXISTS (
+        WHERE r.provider IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q
             WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, r.symbol, r.window_start, r.window_end)
               AND q.priority >= r.priority)
@@ -57,10 +63,7 @@ BEGIN
                jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
                    'no active provider serves ' || wanted_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
         FROM routed r
-        JOIN pricing.data_type_registry k ON k.data_type = wanted_type AND k.is_active
-        LEFT JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
-        LEFT JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
-        WHERE c.provider IS NULL
+        WHERE r.provider IS NULL
         ORDER BY r.symbol, r.window_start
         RETURNING symbol)
     -- The statement's snapshot is older than its own rows: what is found pending was so before.

@@ -1,13 +1,18 @@
 -- name: claim
 -- Take what the provider allows now, as calls; commit before making them.
-SELECT id, data_type, symbol, nullif(window_start, '-infinity') AS window_start, nullif(window_end, 'infinity') AS window_end,
-       priority, attempt, claim_token, claimed_at, call_id, fetcher, key_name
-FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]))
-ORDER BY call_id, priority DESC, id;
+SELECT call_id, key_name, data_type, fetcher, nullif(window_start, '-infinity') AS window_start,
+       nullif(window_end, 'infinity') AS window_end, claim_token, claimed_at, ids, symbols, priorities, attempts
+FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]));
 
 -- name: complete
 -- Finish tasks that this claim still holds; returns their ids.
 SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
+
+-- name: finish
+-- Finish tasks that this claim still holds and settle their call; returns the tasks' ids.
+SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid)),
+       pricing.settle_call(:call_id, 'ok', CAST(:http_status AS integer), :wire_bytes, NULL, CAST(:kind AS text)),
+       CASE WHEN :is_held THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids still held.
