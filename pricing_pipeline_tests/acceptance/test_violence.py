@@ -66,7 +66,7 @@ def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
         "the killed run's end", lambda: running.runs(runIds=[call.run_id])[0]["status"] == "FAILURE"
     )
     running.wait_until_all_fresh()
-    with running.core.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+    with running.core.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         audit(Snapshot(connection))
 
 
@@ -157,7 +157,7 @@ class Snapshot(Core):
     """Looks at the books of one moment, while the pipeline goes on."""
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection.engine)
+        super().__init__(connection.engine, connection.engine)
         self._connection = connection
 
     def rows(self, sql: str, **parameters: Any) -> Sequence[Row[Any]]:
