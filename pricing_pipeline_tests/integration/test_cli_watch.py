@@ -76,6 +76,8 @@ def test_b5_a_subscription_lasts_as_long_as_the_command(cli: CommandLine, core: 
 def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, number: signal.Signals) -> None:
     def like_a_background_job_of_a_script() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Ignored where the tests themselves were started with nohup.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     process = cli.start(
         "subscribe", "ann", QUOTE, "AAPL", "--json", preexec_fn=like_a_background_job_of_a_script
