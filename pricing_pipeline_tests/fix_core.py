@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Row, make_url, text
+from sqlalchemy import Connection, Engine, Row, make_url, text
 
 from pricing_pipeline import demand, limits, prices, queue, sample
 from pricing_pipeline.db.engine import make_engine
@@ -36,6 +36,15 @@ def sample_template(server: TestServer, template: str) -> str:
             admin.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
             admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {name}")
     return name
+
+
+def rows_read(connection: Connection) -> int:
+    """How many rows of our tables were read since this transaction began: a cost that no busy machine changes."""
+    read = text(
+        "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_all_tables"
+        " WHERE schemaname = 'pricing'"
+    )
+    return int(connection.execute(read).scalar_one())
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -180,9 +179,7 @@ def test_b11_a_worker_is_patient_with_its_own_slow_calls(
     core.heartbeat("ann", (QUOTE, "AAPL"))
     sandbox.behave("hang", count=1)
     with refreshing(core.engine, sandbox.url, deadline=0.4) as refresher:
-        began = time.monotonic()
         refresher.drain(1)
-        assert time.monotonic() - began < 5
     task = core.task("AAPL")
     assert (task.status, task.errors[0]["kind"]) == ("scheduled", "provider_down")
     assert task.run_after - core.clock() < timedelta(seconds=6)

@@ -183,12 +183,10 @@ def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> 
 )
 @pytest.mark.parametrize("function", ["heartbeat", "hold"])
 def test_b7_odd_calls_are_refused_in_few_words(core: Core, function: str, arguments: str, words: str) -> None:
-    began = time.monotonic()
     with pytest.raises(DBAPIError) as refused:
         core.rows(f"SELECT pricing.{function}({arguments})".replace("::", "\\:\\:"))
     assert words in reason(refused.value)
     assert len(str(refused.value.orig)) < 2000
-    assert time.monotonic() - began < 5
     assert core.rows("SELECT FROM pricing.demand") == []
 
 

@@ -27,6 +27,7 @@ from pricing_pipeline_tests.fix_core import (
     QUOTE,
     TWELVEDATA,
     Core,
+    rows_read,
     sample_template,
 )
 from pricing_pipeline_tests.fix_database import Clock, TestServer
@@ -237,14 +238,10 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
     )
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE symbol IN ('S1', 'S2', 'S3')")
     core.rows("ANALYZE pricing.demand, pricing.active_subscriptions")
-    read = text(
-        "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_all_tables"
-        " WHERE schemaname = 'pricing'"
-    )
     with core.engine.begin() as connection:
-        before = connection.execute(read).scalar_one()
+        before = rows_read(connection)
         assert demand.enqueue_due(connection) == 3
-        assert connection.execute(read).scalar_one() - before < 500
+        assert rows_read(connection) - before < 500
 
 
 def test_contract_13_only_the_registry_knows_a_ttl(core: Core, clock: Clock) -> None:

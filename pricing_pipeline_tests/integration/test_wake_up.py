@@ -119,8 +119,6 @@ def test_b28_the_listener_outlives_its_session_and_ends_when_it_is_told_to(core:
             core.call("SELECT count(pg_terminate_backend(pid))" + OF_LISTENERS)
         assert woken.wait(10)
     finally:
-        began = time.monotonic()
         wake_up.close()
-    assert time.monotonic() - began < 2
     assert not wake_up._thread.is_alive()
     wait_until(lambda: core.call(LISTENERS) == 0)

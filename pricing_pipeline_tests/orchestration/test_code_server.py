@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,11 +91,9 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
             " VALUES ('new_quote', 'quote', 5)"
         )
         core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
-        began = time.monotonic()
         # The sensor is evaluated in the code server, and tells it to reload itself.
         list(execute_sensor_iteration(daemon, logger, None, None))
         wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"}, 30)
-        assert time.monotonic() - began < 30
         # Its runs are given the registry that it was loaded from.
         assert '"data_type": "new_quote"' in handed_on(daemon)
         skips = [tick.skip_reason for tick in ticks(instance)]

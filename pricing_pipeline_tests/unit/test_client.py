@@ -232,7 +232,7 @@ def send_head_and_drip(c: Connection) -> None:
 def test_fault_11_a_call_ends_at_its_total_deadline(script: Script) -> None:
     start = time.monotonic()
     error, _ = refused(script, ProviderDown, deadline=0.4)
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 10
     assert "within 0.4 s" in str(error)
 
 
@@ -253,26 +253,30 @@ def test_fault_11_a_name_server_that_hangs_does_not_hold_the_call() -> None:
     start = time.monotonic()
     with client, pytest.raises(ProviderDown, match=r"within 0\.3 s"):
         client.fetch(Fetcher.NAV, ["125497"])
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 10
     release.set()
 
 
 def test_b17_waiting_for_one_of_ten_connections_counts_against_the_deadline() -> None:
     transport = BoundedTransport()
+    over = threading.Event()
 
     def call(seconds: float) -> None:
         with transport.exchange(seconds=seconds, max_bytes=10_000):
             client.get(server.url)
 
-    with ScriptedServer(lambda c: c.hang()) as server, httpx.Client(transport=transport) as client:
+    with (
+        ScriptedServer(lambda c: (over.wait(60), c.send(b"no HTTP\r\n\r\n"))) as server,
+        httpx.Client(transport=transport) as client,
+    ):
         with ThreadPoolExecutor(10) as pool:
-            calls = [pool.submit(call, 1.5) for _ in range(10)]
+            calls = [pool.submit(call, 60) for _ in range(10)]
             while len(server.connections) < 10:
                 time.sleep(0.01)
-            start = time.monotonic()
             with pytest.raises(httpcore.PoolTimeout):
                 call(0.2)
-            assert time.monotonic() - start < 1.0
+            assert not any(call.done() for call in calls)
+            over.set()
             assert all(call.exception() is not None for call in calls)
         assert server.accepted == 10
 

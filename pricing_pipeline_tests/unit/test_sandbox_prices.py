@@ -10,9 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -291,45 +289,3 @@ def test_bars_within_a_day_join_up_with_the_quote(symbol):
     for row in rows:
         opened, high, low, close = (Decimal(row[name]) for name in ("open", "high", "low", "close"))
         assert low <= min(opened, close) <= max(opened, close) <= high
-
-
-def _best_cpu(work: Callable[[], object], times: int) -> float:
-    """CPU seconds of the fastest of some runs: a busy machine slows runs down, never up.
-
-    Not traced: the measuring of coverage would be most of what is measured.
-    """
-    found, tracer = [], sys.gettrace()
-    sys.settrace(None)
-    try:
-        for _ in range(times):
-            begun = time.process_time()
-            work()
-            found.append(time.process_time() - begun)
-    finally:
-        sys.settrace(tracer)
-    return min(found)
-
-
-def test_a_warm_batch_of_100_quotes_takes_under_5_ms():
-    asked = Asked(credits_per_minute=None)
-    symbols = ",".join(f"WARM{n}" for n in range(100))
-    asked.twelvedata("quote", symbol=symbols)
-    assert _best_cpu(lambda: asked.twelvedata("quote", symbol=symbols), 20) < 0.005
-
-
-def test_a_warm_page_of_5000_bars_takes_under_15_ms():
-    asked = Asked()
-    assert len(asked.bars("WARM")) == 5000
-    page = {"symbol": "WARM", "interval": "1day", "outputsize": "5000", "adjust": "none"}
-    assert _best_cpu(lambda: asked.twelvedata("time_series", **page), 10) < 0.015
-
-
-def test_a_thousand_new_symbols_are_quoted_in_about_a_second():
-    """The aim is one second of CPU on a quiet machine; the rest is room for a busy one."""
-    batches = [",".join(f"NEW{n}" for n in range(start, start + 100)) for start in range(0, 1000, 100)]
-
-    def quote_all_anew() -> None:
-        asked = Asked(credits_per_minute=None)
-        assert all(asked.twelvedata("quote", symbol=batch).status == 200 for batch in batches)
-
-    assert any(_best_cpu(quote_all_anew, 1) < 1.5 for _ in range(3))
