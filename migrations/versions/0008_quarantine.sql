@@ -1,0 +1,1 @@
+-- Quarantine, bounds and fallback routes.
