@@ -70,6 +70,15 @@ def months_after(first_of_month: date, months: int) -> date:
     return date(year, month + 1, 1)
 
 
+class Adjustment(StrEnum):
+    """What prices of the past were divided by after they were made. Dividends never count here."""
+
+    RAW = "raw"
+    """Nothing: as they were traded on their day."""
+    SPLITS = "splits"
+    """Every split from their day until the day of the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One value of one symbol as a provider gave it, checked but not yet stored.
@@ -77,6 +86,7 @@ class Observation:
     `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
     UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
     spelling of the price. `currency` is ISO 4217, or None where the source does not say.
+    `adjustment` is of the four prices; `volume` is as the source counts it.
     """
 
     symbol: str
@@ -88,6 +98,7 @@ class Observation:
     high: Decimal | None = None
     low: Decimal | None = None
     volume: Decimal | None = None
+    adjustment: Adjustment = Adjustment.RAW
 
 
 @dataclass(frozen=True, slots=True)
