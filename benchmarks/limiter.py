@@ -34,7 +34,6 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 
-WORKERS = 8
 CALLS, CALLS_WINDOW = 20, 1
 CREDITS = 8
 _PROVIDER = "twelvedata"
@@ -44,21 +43,22 @@ _SANDBOX = "BENCHMARK_SANDBOX_URL"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Seconds of calling at 20 a second, and how many windows of so many seconds the credits are spent in."""
+    """Processes; seconds of calling at 20 a second; windows, of so many seconds, in which credits are spent."""
 
+    workers: int
     seconds: float
     window: int
     windows: int
 
 
-FULL = Size(seconds=60, window=60, windows=4)
-QUICK = Size(seconds=8, window=5, windows=3)
-TINY = Size(seconds=1.5, window=1, windows=2)
+FULL = Size(workers=8, seconds=60, window=60, windows=4)
+QUICK = Size(workers=8, seconds=8, window=5, windows=3)
+TINY = Size(workers=2, seconds=1.5, window=1, windows=2)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     """Count by the server's log: calls above the limit in any window, and the share of the allowance that was used."""
-    with _sandbox() as sandbox:
+    with _sandbox(size.workers) as sandbox:
         url = server.migrated("limiter", as_superuser=True)
         _arrange(url, units=CALLS, seconds=CALLS_WINDOW, symbols=1, tasks=int(CALLS * (size.seconds + 5)))
         calls = sandbox.log(url, "ours", size.seconds)
@@ -69,8 +69,8 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         url = server.migrated("credits", as_superuser=True)
         _arrange(url, units=CREDITS, seconds=size.window, symbols=3, tasks=CREDITS * (size.windows + 2))
         credits = sandbox.log(url, "ours", size.window * (size.windows + 0.5))
-    span = f"{WORKERS} processes, {CALLS} calls a second allowed, {size.seconds:g} s"
-    spent = f"{WORKERS} processes, {CREDITS} credits in {size.window} s allowed, in batches of 3"
+    span = f"{size.workers} processes, {CALLS} calls a second allowed, {size.seconds:g} s"
+    spent = f"{size.workers} processes, {CREDITS} credits in {size.window} s allowed, in batches of 3"
     return [
         Row(
             "calls_over_limit",
@@ -130,13 +130,14 @@ def _used(calls: Calls, window: float, limit: int) -> float:
 
 
 class _Sandbox:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, workers: int) -> None:
         self.url = url
+        self._workers = workers
 
     def log(self, database_url: str, way: str, seconds: float) -> Calls:
         """Let the crew work, and return the calls that arrived, by the server's monotonic clock."""
         self._client("POST", "reset")
-        crew.run([crew.module("limiter", way, seconds, self.url)] * WORKERS, database_url)
+        crew.run([crew.module("limiter", way, seconds, self.url)] * self._workers, database_url)
         return sorted((call["monotonic"], call["units"]) for call in self._client("GET", "calls"))
 
     def _client(self, method: str, path: str) -> Any:
@@ -148,7 +149,7 @@ class _Sandbox:
 
 
 @contextmanager
-def _sandbox() -> Iterator[_Sandbox]:
+def _sandbox(workers: int) -> Iterator[_Sandbox]:
     """The sandbox in a process of its own, without limits: it only keeps the log."""
     port = require_free_port(0, "the sandbox", "port")
     command = [
@@ -169,7 +170,7 @@ def _sandbox() -> Iterator[_Sandbox]:
                     said.seek(0)
                     raise crew.WorkerError(f"the sandbox did not start. It wrote:\n{said.read()}")
                 time.sleep(0.05)
-            yield _Sandbox(url)
+            yield _Sandbox(url, workers)
         finally:
             process.terminate()
 

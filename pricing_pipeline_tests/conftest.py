@@ -1,5 +1,8 @@
 """Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
 
+import os
+import signal
+
 from pricing_pipeline_tests.fix_cli import cli
 from pricing_pipeline_tests.fix_core import core, engine, owner_engine
 from pricing_pipeline_tests.fix_database import (
@@ -14,6 +17,16 @@ from pricing_pipeline_tests.fix_database import (
 )
 from pricing_pipeline_tests.fix_home import open_folder
 
+# Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: tests wait for other processes a third of their time."""
+    return -(-3 * (os.cpu_count() or 1) // 2)
+
+
 __all__ = [
     "cli",
     "clock",
@@ -26,6 +39,7 @@ __all__ = [
     "owner_url",
     "pytest_configure_node",
     "pytest_unconfigure",
+    "pytest_xdist_auto_num_workers",
     "server",
     "template",
 ]

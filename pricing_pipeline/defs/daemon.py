@@ -20,7 +20,7 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next two: pinned
-from dagster._daemon.controller import daemon_controller_from_instance
+from dagster._daemon import controller as dagster_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 from dagster_postgres import DagsterPostgresStorage
 
@@ -29,6 +29,7 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+_BACKFILL_SECONDS = 5
 _STATEMENT_TIMEOUT_MS = 60_000
 _RECYCLE_SECONDS = 3600
 _MAX_OVERFLOW = 10
@@ -47,7 +48,10 @@ def main() -> None:
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
-        with daemon_controller_from_instance(instance, WorkspaceFileTarget([workspace])) as controller:
+        # How often it looks for backfills, which no setting offers; by itself, every half a minute.
+        dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+        target = WorkspaceFileTarget([workspace])
+        with dagster_daemon.daemon_controller_from_instance(instance, target) as controller:
             controller.check_daemon_loop()
 
 
