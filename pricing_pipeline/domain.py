@@ -19,6 +19,20 @@ class Fetcher(StrEnum):
     """Open, high, low, close and volume per trading day, unadjusted."""
     NAV = "nav"
     """One net asset value per day."""
+    PROFILE = "profile"
+    """What a company is: one document."""
+    EARNINGS = "earnings"
+    """What a company has earned per share, and is expected to: a document for each report."""
+    INCOME_STATEMENT = "income_statement"
+    """A company's annual income statements: a document for each fiscal year."""
+
+    @property
+    def is_document(self) -> bool:
+        """True when the answer is documents and not prices. `pricing.is_document` says the same in SQL."""
+        return self in _DOCUMENTS
+
+
+_DOCUMENTS = frozenset({Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT})
 
 
 class FailureKind(StrEnum):
@@ -101,6 +115,33 @@ class Observation:
     adjustment: Adjustment = Adjustment.RAW
 
 
+Scalar = str | int | Decimal | bool | None
+"""A value in a document; never a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a provider says about a symbol and one fiscal period, checked but not yet stored.
+
+    `period` is the day that the provider files it under, None for a document that is about no period. `body` is
+    flat and has the provider's own field names.
+    """
+
+    symbol: str
+    period: date | None
+    body: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one symbol's values. `is_stale_source`: the source's time is older than what we have."""
+
+    symbol: str
+    added: int
+    revised: int
+    is_stale_source: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class SymbolFailure:
     """Why one symbol of a call has no value, in words a person can act on."""
@@ -126,17 +167,19 @@ class RejectedValue:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one call brought. Every symbol asked for is in exactly one of the first three parts.
+    """What one call brought. Every symbol asked for is in exactly one of values, failures and empty.
 
-    `observations` may hold many days of one symbol; `empty` names symbols for which the provider
-    validly says that it has nothing in the window. `rejected` holds single bad days of symbols that
-    are in `observations`, or, when no good day is left, in `failures`.
+    Values are `observations`, or `documents` where the fetcher asks for such; there may be many of one
+    symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
+    `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
+    are in `failures`.
     """
 
     observations: tuple[Observation, ...] = ()
     failures: tuple[SymbolFailure, ...] = ()
     empty: frozenset[str] = field(default_factory=frozenset)
     rejected: tuple[RejectedValue, ...] = ()
+    documents: tuple[Document, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

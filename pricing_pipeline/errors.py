@@ -115,7 +115,21 @@ class KeyRefused(ProviderError):
 
 
 class PlanRestricted(ProviderError):
-    """The key's plan does not include what was asked for."""
+    """The key's plan does not include what was asked for.
+
+    `is_whole_endpoint`: no symbol has it there, so none of the call deserves another try.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_whole_endpoint: bool = False,
+        http_status: int | None = None,
+        wire_bytes: int = 0,
+    ) -> None:
+        super().__init__(message, http_status=http_status, wire_bytes=wire_bytes)
+        self.is_whole_endpoint = is_whole_endpoint
 
 
 class RequestRefused(ProviderError):

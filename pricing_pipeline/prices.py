@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named, query
-from pricing_pipeline.domain import Call, Observation
+from pricing_pipeline.domain import Call, Observation, Stored
 from pricing_pipeline.errors import ReadReplica
 
 DEFAULT_SCALE = 2
@@ -21,16 +21,6 @@ MAX_DIGITS = 18
 
 _NO_RIGHT = "42501"
 """SQLSTATE of a missing privilege."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What became of one symbol's values. `is_stale_source`: the source's time is older than what we have."""
-
-    symbol: str
-    added: int
-    revised: int
-    is_stale_source: bool
 
 
 @dataclass(frozen=True, slots=True)

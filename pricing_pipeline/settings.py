@@ -59,6 +59,10 @@ class Settings(BaseSettings):
     """API key of Twelve Data, named `default`; needed when the sandbox is off."""
     twelvedata_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Twelve Data, `name=secret,name=secret`; each has rate limits of its own."""
+    fmp_api_key: SecretStr | None = None
+    """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
+    fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
+    """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(120, ge=5, le=3600)

@@ -32,6 +32,7 @@ _IMPORTS = frozenset(
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.values"),
     }
 )
+_VALUES = frozenset({"Observation", "Document"})
 _REACHES = "reaches what these rules cannot see"
 _NAMES = {
     **dict.fromkeys(("Any", "cast"), "turns off the type check that makes a parser validate what it reads"),
@@ -57,30 +58,35 @@ def faults(folder: Path = PROVIDERS) -> list[str]:
         f"{path.name}:{line}: {what}"
         for path in sorted(folder.glob("**/*.py"))
         if path.stem not in SHARED or path.parent != folder
-        for line, what in _faults(ast.parse(path.read_text()))
+        for line, what in _faults(ast.parse(path.read_text()), path.stem)
     ]
 
 
-def _faults(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _faults(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
+    # A provider with much to read may have further modules, fmp_documents.py beside fmp.py, under these same rules.
+    own = f"pricing_pipeline.providers.{name}_"
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 yield from ((node.lineno, _import(one.name)) for one in names if one.name not in _IMPORTS)
             case ast.ImportFrom(module=module, level=level, names=names):
-                if level or module not in _IMPORTS:
+                if level or (module not in _IMPORTS and not (module or "").startswith(own)):
                     yield node.lineno, _import(module or ".")
                 yield from (
                     (node.lineno, f"{one.name} {_NAMES[one.name]}") for one in names if one.name in _NAMES
                 )
-                if any(one.name == "Observation" and one.asname for one in names):
-                    yield node.lineno, "Observation goes by another name, under which it is not recognised"
+                yield from (
+                    (node.lineno, f"{one.name} goes by another name, under which it is not recognised")
+                    for one in names
+                    if one.name in _VALUES and one.asname
+                )
             case ast.Name(id=name, ctx=use) if name in _NAMES and (
                 isinstance(use, ast.Load) or name == "model_config"
             ):
                 yield node.lineno, f"{name} {_NAMES[name]}"
             case ast.Attribute(attr=name) if name in _ATTRIBUTES:
                 yield node.lineno, f".{name} {_ATTRIBUTES[name]}"
-    # A value is made from a validated answer only: whoever makes an Observation is given a response model.
+    # A value is made from a validated answer only: whoever makes one is given a response model.
     schemas = _schemas(tree)
     checked = {
         id(inner)
@@ -89,8 +95,9 @@ def _faults(tree: ast.Module) -> Iterator[tuple[int, str]]:
         for inner in ast.walk(function)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Observation" and id(node) not in checked:
-            yield node.lineno, "Observation is made where no response model is at hand; pass it one"
+        made = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if made in _VALUES and id(node) not in checked:
+            yield node.lineno, f"{made} is made where no response model is at hand; pass it one"
 
 
 def _schemas(tree: ast.Module) -> set[str]:

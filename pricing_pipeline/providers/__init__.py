@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pricing_pipeline.providers.base import Provider
+from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.twelvedata import TwelveData
 
@@ -13,6 +14,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
         "twelvedata": TwelveData(),
         "mfapi": MfApi(),
+        "fmp": Fmp(),
     }
 )
 """Provider by its name in `data_collectors`."""

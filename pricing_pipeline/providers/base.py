@@ -69,8 +69,10 @@ class Provider(Protocol):
     def max_window_days(self, fetcher: Fetcher) -> int | None:
         """The longest window in days that one call answers completely; None without such a limit."""
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> Request:
-        """The request for accepted symbols.
+    def build(
+        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
+    ) -> Request:
+        """The request for accepted symbols; `now` (UTC) is for APIs whose latest days must be asked by date.
 
         Raises SettingsError for a fetcher that it does not have, InvalidRange for a window upside down
         or too long, ValueError for too many symbols.
@@ -91,7 +93,8 @@ class Provider(Protocol):
         """Read an answer; `now` (UTC) is the time against which future stamps are judged.
 
         Raises a ProviderError when the whole call failed. Otherwise every asked symbol is in exactly
-        one of observations, failures and empty; one bad symbol or day never costs another.
+        one of values (observations or documents), failures and empty; one bad symbol or day never costs
+        another.
         """
 
 
@@ -227,6 +230,11 @@ def said(text: str | bytes) -> str:
     return words if len(words) <= 300 else f"{words[:297]}..."
 
 
+def words_of(response: Response) -> str:
+    """The beginning of a body that is text for people and no data, made safe."""
+    return said(response.body[:1000])
+
+
 def key_setting(provider: str) -> str:
     """The name of the setting that holds the provider's API key."""
     return f"PRICING_{provider.upper()}_API_KEY"
@@ -248,7 +256,7 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
     Raises SchemaDrift otherwise: a symbol that is lost without a word would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = {observation.symbol for observation in answer.observations}
+    observed = {one.symbol for one in answer.observations} | {one.symbol for one in answer.documents}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1

@@ -160,7 +160,7 @@ class ProviderClient:
         unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
         if not sent:
             return Fetched(Answer(failures=unknown))
-        request = self.provider.build(fetcher, sent, window)
+        request = self.provider.build(fetcher, sent, window, now=now)
         response, unannounced = self._send(request, self._key(key_name))
         response = self._without_key(response)
         try:

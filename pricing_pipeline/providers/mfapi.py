@@ -88,7 +88,14 @@ class MfApi:
         """None: an answer holds the whole history if asked."""
         return None
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> Request:
+    def build(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        *,
+        now: datetime | None = None,
+    ) -> Request:
         """The latest value without a window, else all values of its days."""
         require_fetcher(self, fetcher)
         (code,) = symbols

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,6 +37,7 @@ from pricing_pipeline.providers.base import (
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
+    calendar_day,
     check_bar,
     check_day,
     instant_of,
@@ -151,7 +152,14 @@ class TwelveData:
         """5000 days of bars: calendar days, since some markets trade on all."""
         return MAX_BARS if fetcher is Fetcher.DAILY_BARS else None
 
-    def build(self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None) -> Request:
+    def build(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        *,
+        now: datetime | None = None,
+    ) -> Request:
         """Quotes, or daily bars as traded (`adjust=none`): of a window, or the latest few."""
         require_fetcher(self, fetcher)
         limit = self.batch_limit(fetcher, window)
@@ -356,7 +364,7 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
             f"twelvedata's quote of {symbol} has no time stamp, and its datetime {said(quote.datetime)!r} "
             "names no time zone; nothing was stored."
         )
-    day = _calendar_day(quote.datetime)
+    day = calendar_day(quote.datetime)
     check_day(day, None, now)
     return midnight(day)
 
@@ -366,7 +374,7 @@ def _bar(
 ) -> Observation | RejectedValue:
     text, at = spelling(bar.close), None
     try:
-        day = _calendar_day(bar.datetime)
+        day = calendar_day(bar.datetime)
         at = midnight(day)
         check_day(day, window, now)
         observation = Observation(
@@ -384,13 +392,6 @@ def _bar(
         return rescale(observation, power)
     except Implausible as fault:
         return RejectedValue(symbol, at, str(fault), text)
-
-
-def _calendar_day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise Implausible(f"{text} is no day of the calendar") from None
 
 
 def _check_same(asked: str, symbol: str, exchange: str | None, mic_code: str | None) -> None:

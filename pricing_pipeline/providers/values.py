@@ -17,7 +17,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain import Answer, FailureKind, Observation, RejectedValue, SymbolFailure, Window
+from pricing_pipeline.domain import (
+    Answer,
+    Document,
+    FailureKind,
+    Observation,
+    RejectedValue,
+    SymbolFailure,
+    Window,
+)
 
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
 """How a number may stand in a decoded answer: providers send strings, JSON numbers, or both.
@@ -176,6 +184,14 @@ def instant_of(epoch_seconds: int, now: datetime) -> datetime:
     return at
 
 
+def calendar_day(text: str) -> date:
+    """The day of an ISO date. Raises Implausible for one that is not in the calendar."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Implausible(f"{text} is no day of the calendar") from None
+
+
 def check_day(day: date, window: Window | None, now: datetime) -> None:
     """Raise Implausible for a day after tomorrow (UTC), or outside the window that was asked for."""
     if day > now.astimezone(UTC).date() + timedelta(days=1):
@@ -210,6 +226,34 @@ def settle_days(symbol: str, rows: Iterable[Observation | RejectedValue]) -> Ans
         return Answer(observations=tuple(kept), rejected=tuple(rejected))
     if not rejected:
         return Answer(empty=frozenset({symbol}))
+    return _nothing_believed(symbol, rejected)
+
+
+def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
+    """One symbol's documents as an Answer, oldest period first, by the rules of `settle_days`."""
+    by_period: defaultdict[date | None, list[Document]] = defaultdict(list)
+    rejected = [row for row in rows if isinstance(row, RejectedValue)]
+    for row in rows:
+        if isinstance(row, Document):
+            by_period[row.period].append(row)
+    kept: list[Document] = []
+    for period in sorted(by_period, key=lambda day: day or date.min):
+        first, *others = by_period[period]
+        at = None if period is None else midnight(period)
+        if all(other == first for other in others):
+            kept.append(first)
+            surplus, reason = others, f"period {period} appears more than once"
+        else:
+            surplus, reason = [first, *others], f"period {period} appears with different values"
+        rejected.extend(RejectedValue(symbol, at, reason, str(period)) for _ in surplus)
+    if kept:
+        return Answer(documents=tuple(kept), rejected=tuple(rejected))
+    if not rejected:
+        return Answer(empty=frozenset({symbol}))
+    return _nothing_believed(symbol, rejected)
+
+
+def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
     message = (
         f"none of the {len(rejected)} values for {symbol} can be true; the first: {rejected[0].reason}. "
         "Nothing was stored; compare with another source."
@@ -226,4 +270,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         failures=tuple(item for answer in answers for item in answer.failures),
         empty=frozenset().union(*(answer.empty for answer in answers)),
         rejected=tuple(item for answer in answers for item in answer.rejected),
+        documents=tuple(item for answer in answers for item in answer.documents),
     )

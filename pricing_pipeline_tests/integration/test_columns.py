@@ -16,7 +16,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain import Fetcher, Observation
-from pricing_pipeline.providers import PROVIDERS, mfapi, twelvedata
+from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 
@@ -70,6 +70,20 @@ SOURCES: Mapping[tuple[str, Fetcher], Mapping[str, Source]] = {
         "close": (mfapi._Row, "nav"),
         "text": (mfapi._Row, "nav"),
         "currency": None,
+    },
+    ("fmp", Fetcher.QUOTE): {
+        "symbol": (fmp._Quote, "symbol"),
+        "observed_at": (fmp._Quote, "timestamp"),
+        "close": (fmp._Quote, "price"),
+        "text": (fmp._Quote, "price"),
+        "currency": (fmp._Quote, "exchange"),
+    },
+    ("fmp", Fetcher.DAILY_BARS): {
+        "symbol": (fmp._Bar, "symbol"),
+        "observed_at": (fmp._Bar, "date"),
+        "text": (fmp._Bar, "close"),
+        "currency": None,
+        **{name: (fmp._Bar, name) for name in ("open", "high", "low", "close", "volume")},
     },
 }
 """Where each field of Observation comes from; what a fetcher does not bring is left out."""
@@ -131,7 +145,12 @@ def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(c
 
 
 def test_b26_every_provider_and_fetcher_says_where_its_values_come_from() -> None:
-    served = {(name, fetcher) for name, provider in PROVIDERS.items() for fetcher in provider.fetchers}
+    served = {
+        (name, fetcher)
+        for name, provider in PROVIDERS.items()
+        for fetcher in provider.fetchers
+        if not fetcher.is_document
+    }
     assert set(SOURCES) == served
 
 

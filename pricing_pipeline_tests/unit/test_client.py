@@ -86,8 +86,9 @@ def test_providers_are_listed_under_their_own_names() -> None:
     assert {name: provider.name for name, provider in PROVIDERS.items()} == {
         "twelvedata": "twelvedata",
         "mfapi": "mfapi",
+        "fmp": "fmp",
     }
-    assert {name for name, provider in PROVIDERS.items() if provider.needs_key} == {"twelvedata"}
+    assert {name for name, provider in PROVIDERS.items() if provider.needs_key} == {"twelvedata", "fmp"}
 
 
 # --- a good call --------------------------------------------------------------------------------

@@ -1,0 +1,384 @@
+"""Financial Modeling Prep (`stable` API): quotes, daily bars and, by fmp_documents.py, documents.
+
+Only its URLs and its answers are known here. Answers are flat lists, newest first; an unknown symbol is an
+empty list. Refusals are JSON or plain text, and one of them was seen with HTTP 200, so words decide before
+the status does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from pricing_pipeline.domain import (
+    Adjustment,
+    Answer,
+    FailureKind,
+    Fetcher,
+    Observation,
+    RejectedValue,
+    Response,
+    SymbolFailure,
+    Window,
+)
+from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Request,
+    Schema,
+    decode_json,
+    key_setting,
+    refusal,
+    require_fetcher,
+    said,
+    throttled,
+    validate,
+    words_of,
+)
+from pricing_pipeline.providers.fmp_documents import documents_of
+from pricing_pipeline.providers.values import (
+    Implausible,
+    Number,
+    calendar_day,
+    check_bar,
+    check_day,
+    instant_of,
+    merge,
+    midnight,
+    price_of,
+    settle_days,
+    spelling,
+    volume_of,
+)
+
+MAX_SYMBOLS = 100
+MAX_DAYS = 1825
+"""Five years, beyond which answers were seen to be cut off."""
+LATEST_DAYS = 10
+"""Days asked for without a window: whatever the holidays, a listed share has traded in them."""
+STATEMENTS = 5
+"""Fiscal years of one answer: what the free plan allows."""
+
+_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9.^-]{0,31}")
+_PATHS = {
+    Fetcher.QUOTE: "/quote",
+    Fetcher.DAILY_BARS: "/historical-price-eod/full",
+    Fetcher.PROFILE: "/profile",
+    Fetcher.EARNINGS: "/earnings",
+    Fetcher.INCOME_STATEMENT: "/income-statement",
+}
+_BATCH = "/batch-quote"
+
+_GATED_VALUE = re.compile(r"value set for '(\w+)'|Premium Query Parameter: '(\w+)'")
+_GATED_ENDPOINT = re.compile(r"(restricted|exclusive|legacy) endpoint|this endpoint is not available", re.I)
+
+# Prices name no currency. Shares on these exchanges are quoted in dollars; London, Johannesburg and Tel
+# Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high.
+_IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
+_IN_HUNDREDTHS = (".L", ".JO", ".TA")
+
+_Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
+class _Named(Schema):
+    """What every row of every answer has."""
+
+    symbol: str
+
+
+class _Quote(_Named):
+    price: Number
+    timestamp: int
+    exchange: str | None = None
+    name: str | None = None
+    open: Number | None = None
+    dayHigh: Number | None = None
+    dayLow: Number | None = None
+    volume: Number | None = None
+    previousClose: Number | None = None
+    change: Number | None = None
+    changePercentage: Number | None = None
+    yearHigh: Number | None = None
+    yearLow: Number | None = None
+    marketCap: Number | None = None
+    priceAvg50: Number | None = None
+    priceAvg200: Number | None = None
+
+
+class _Bar(_Named):
+    date: _Day
+    open: Number | None
+    high: Number | None
+    low: Number | None
+    close: Number | None
+    volume: Number | None = None
+    change: Number | None = None
+    changePercent: Number | None = None
+    vwap: Number | None = None
+
+
+class _Error(Schema):
+    message: str = Field(alias="Error Message")
+
+
+class Fmp:
+    """Provider `fmp`. Symbols: `AAPL`, `BRK-B`, `SAP.DE`, `^GSPC`, `EURUSD`."""
+
+    name = "fmp"
+    base_url = "https://financialmodelingprep.com/stable"
+    needs_key = True
+    fetchers = frozenset(_PATHS)
+
+    def accepts(self, symbol: str) -> bool:
+        """Capital letters, digits, `.`, `-` and `^`; a comma would part a batch."""
+        return _SYMBOL.fullmatch(symbol) is not None
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """100 quotes; everything else is asked one symbol a call.
+
+        Batches have a path of their own that the free plan lacks: there `batch_size` must be 1 in
+        `provider_capabilities`.
+        """
+        return MAX_SYMBOLS if fetcher is Fetcher.QUOTE else 1
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """Five years of daily bars."""
+        return MAX_DAYS if fetcher is Fetcher.DAILY_BARS else None
+
+    def build(
+        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
+    ) -> Request:
+        """One symbol by its own path, several quotes by that of batches; bars by their days, both included."""
+        require_fetcher(self, fetcher)
+        limit = self.batch_limit(fetcher, window)
+        if not 0 < len(symbols) <= limit:
+            raise ValueError(f"fmp takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        if len(symbols) > 1:
+            return Request(_BATCH, (("symbols", ",".join(symbols)),))
+        params = [("symbol", symbols[0])]
+        if fetcher is Fetcher.DAILY_BARS:
+            days = _days_asked(window, now)
+            params += [("from", days.start.isoformat()), ("to", days.end.isoformat())]
+        elif fetcher is Fetcher.INCOME_STATEMENT:
+            params += [("period", "annual"), ("limit", str(STATEMENTS))]
+        return Request(_PATHS[fetcher], tuple(params))
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """The documented header form of the key."""
+        return {"apikey": key}
+
+    def parse(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        *,
+        now: datetime,
+    ) -> Answer:
+        """See Provider.parse."""
+        require_fetcher(self, fetcher)
+        try:
+            body = decode_json(self.name, response)
+        except SchemaDrift as drift:
+            return self._refused(fetcher, symbols, response, words_of(response), now, drift)
+        if isinstance(body, dict) and "Error Message" in body:
+            words = said(validate(_Error, body, "fmp's error").message)
+            return self._refused(fetcher, symbols, response, words, now)
+        failed = refusal(self.name, response, now=now)
+        if failed is not None:
+            raise failed
+        if not isinstance(body, list):
+            raise SchemaDrift(
+                f"fmp's {fetcher!s} is not the list that it promises. It may have changed its API; nothing "
+                "was stored."
+            )
+        return self._read(fetcher, symbols, window, body, now)
+
+    def _read(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        body: list[object],
+        now: datetime,
+    ) -> Answer:
+        rows: dict[str, list[object]] = {}
+        for row in body:
+            named = validate(_Named, row, f"a row of fmp's {fetcher!s}")
+            rows.setdefault(named.symbol, []).append(row)
+        strangers = sorted(rows.keys() - set(symbols))
+        answers = []
+        for symbol in symbols:
+            if strangers and (symbol not in rows or len(symbols) == 1):
+                answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(strangers[:3])}"))
+            elif symbol in rows:
+                answers.append(_one(fetcher, symbol, rows[symbol], window, now, alone=len(symbols) == 1))
+            elif window is not None:
+                answers.append(Answer(empty=frozenset({symbol})))
+            else:
+                answers.append(_unknown(symbol, fetcher))
+        return merge(answers)
+
+    def _refused(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        response: Response,
+        words: str,
+        now: datetime,
+        drift: SchemaDrift | None = None,
+    ) -> Answer:
+        """What an answer without data says: of one symbol, as an Answer; of the call, as the error it raises."""
+        status, message = response.status, f"fmp answered {response.status}: {words.rstrip('.')}."
+        if status < 500 and not words.startswith("<"):
+            if status == 429 or "limit reach" in words.lower():
+                raise throttled(message, response, now=now)
+            if "invalid api key" in words.lower():
+                raise KeyRefused(f"{message} Check the API key {key_setting(self.name)}.")
+            if gated := _GATED_VALUE.search(words):
+                return _gated(symbols, message, gated[1] or gated[2])
+            if _GATED_ENDPOINT.search(words):
+                raise PlanRestricted(f"{message} {_advice(fetcher, symbols)}", is_whole_endpoint=True)
+        raise (
+            refusal(self.name, response, now=now, detail=words)
+            or drift
+            or SchemaDrift(f"{message} That is no answer of its API that we know; nothing was stored.")
+        )
+
+
+def _days_asked(window: Window | None, now: datetime) -> Window:
+    today = now.astimezone(UTC).date()
+    if window is None:
+        # A day more than today, because Sydney's day begins before UTC's.
+        return Window(today - timedelta(days=LATEST_DAYS), today + timedelta(days=1))
+    if window.start > window.end:
+        raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+    if (window.end - window.start).days >= MAX_DAYS:
+        raise InvalidRange(
+            f"{window.start}..{window.end} has more than the {MAX_DAYS} days that one call to fmp answers "
+            "completely. Ask for it in parts."
+        )
+    return window
+
+
+def _gated(symbols: Sequence[str], message: str, parameter: str) -> Answer:
+    if parameter not in ("symbol", "symbols"):
+        raise PlanRestricted(f"{message} Its parameter {parameter} needs a larger plan.")
+    if len(symbols) > 1:
+        raise PlanRestricted(f"{message} It does not say which of {len(symbols)} symbols it means.")
+    text = f"{message} Change the plan, or route {symbols[0]} to another provider."
+    return Answer(failures=(SymbolFailure(symbols[0], FailureKind.PLAN_RESTRICTED, text),))
+
+
+def _advice(fetcher: Fetcher, symbols: Sequence[str]) -> str:
+    if len(symbols) > 1:
+        return (
+            f"Set batch_size of fmp's {fetcher!s} to 1 in pricing.provider_capabilities, so that {_BATCH} is "
+            "not asked, or change the plan."
+        )
+    return "Change the plan, correct the base URL, or route the data elsewhere."
+
+
+def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
+    message = (
+        f"fmp's {fetcher!s} of {symbol} cannot be true: {said(why)}. Nothing was stored; compare with "
+        "another source."
+    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
+
+
+def _unknown(symbol: str, fetcher: Fetcher) -> Answer:
+    message = (
+        f"fmp has no {fetcher!s} of {symbol}: its answer does not hold it. Correct the symbol, or route it "
+        "to another provider."
+    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.UNKNOWN_SYMBOL, message),))
+
+
+def _one(
+    fetcher: Fetcher,
+    symbol: str,
+    rows: Sequence[object],
+    window: Window | None,
+    now: datetime,
+    *,
+    alone: bool,
+) -> Answer:
+    """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it."""
+    if not fetcher.is_document and symbol.endswith(_IN_HUNDREDTHS):
+        return _unclear(symbol)
+    what = f"fmp's {fetcher!s} of {symbol}"
+    try:
+        match fetcher:
+            case Fetcher.QUOTE:
+                return _quotes([validate(_Quote, row, what) for row in rows], now)
+            case Fetcher.DAILY_BARS:
+                bars = [validate(_Bar, row, what) for row in rows]
+                return settle_days(symbol, [_bar(bar, window, now) for bar in bars])
+            case _:
+                return documents_of(fetcher, symbol, rows, what, now)
+    except Implausible as fault:
+        return _implausible(symbol, fetcher, str(fault))
+    except SchemaDrift as drift:
+        if alone:
+            raise
+        return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
+
+
+def _unclear(symbol: str) -> Answer:
+    message = (
+        f"fmp names no currency, and {symbol} may be quoted in hundredths of one, so its price could be a "
+        "hundred times too high; nothing was stored. Route it to a provider that names the currency."
+    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.MISCONFIGURED, message),))
+
+
+def _quotes(quotes: Sequence[_Quote], now: datetime) -> Answer:
+    first, *others = quotes
+    if any(other != first for other in others):
+        raise Implausible(f"it appears {len(quotes)} times with different values")
+    return Answer(observations=(_quote(first, now),))
+
+
+def _quote(quote: _Quote, now: datetime) -> Observation:
+    close = price_of(quote.price, "price")
+    # Before the first trade of a day its open, high and low are 0.
+    day = [
+        price_of(raw, what) if raw else None
+        for what, raw in (("open", quote.open), ("high", quote.dayHigh), ("low", quote.dayLow))
+    ]
+    check_bar(close, *day)
+    return Observation(
+        quote.symbol,
+        instant_of(quote.timestamp, now),
+        close,
+        spelling(quote.price),
+        "USD" if quote.exchange in _IN_DOLLARS else None,
+    )
+
+
+def _bar(bar: _Bar, window: Window | None, now: datetime) -> Observation | RejectedValue:
+    text, at = spelling(bar.close), None
+    try:
+        day = calendar_day(bar.date)
+        at = midnight(day)
+        check_day(day, window, now)
+        observation = Observation(
+            symbol=bar.symbol,
+            observed_at=at,
+            close=price_of(bar.close, "close"),
+            text=text,
+            open=price_of(bar.open, "open"),
+            high=price_of(bar.high, "high"),
+            low=price_of(bar.low, "low"),
+            volume=volume_of(bar.volume),
+            adjustment=Adjustment.SPLITS,
+        )
+        check_bar(observation.close, observation.open, observation.high, observation.low)
+        return observation
+    except Implausible as fault:
+        return RejectedValue(bar.symbol, at, str(fault), text)

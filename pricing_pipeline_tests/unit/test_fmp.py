@@ -1,0 +1,566 @@
+"""FMP's requests and answers: every recorded body has one right outcome (B29, B18, A9, B8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.domain import Adjustment, Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline.errors import (
+    InvalidRange,
+    KeyRefused,
+    PlanRestricted,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    SettingsError,
+    Throttled,
+)
+from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.fmp import Fmp
+from pricing_pipeline_tests.recordings import recorded, recorded_files
+
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+STAMP = int(NOW.timestamp())
+PROVIDER = Fmp()
+QUOTE, BARS = Fetcher.QUOTE, Fetcher.DAILY_BARS
+PROFILE, EARNINGS, INCOME = Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT
+JANUARY = Window(date(2023, 1, 1), date(2023, 1, 10))
+
+SYMBOL_GATE = (
+    "Premium Query Parameter: 'Special Endpoint : This value set for 'symbol' is not available under your "
+    "current subscription please visit our subscription page"
+)
+ENDPOINT_GATE = "Restricted Endpoint: This endpoint is not available under your current subscription"
+
+
+def read(
+    response: Response,
+    symbols: list[str],
+    fetcher: Fetcher = QUOTE,
+    window: Window | None = None,
+) -> Answer:
+    answer = PROVIDER.parse(fetcher, symbols, window, response, now=NOW)
+    return check_answer("fmp", symbols, answer)
+
+
+def parse(
+    body: object,
+    symbols: list[str] | None = None,
+    fetcher: Fetcher = QUOTE,
+    window: Window | None = None,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return read(Response(status, headers or {}, raw, len(raw)), symbols or ["AAPL"], fetcher, window)
+
+
+def quote(symbol: str = "AAPL", **changes: Any) -> dict[str, Any]:
+    full = {
+        "symbol": symbol,
+        "name": "Apple Inc.",
+        "price": 174.83,
+        "dayLow": 171.42,
+        "dayHigh": 175.35,
+        "open": 171.73,
+        "volume": 74706900,
+        "exchange": "NASDAQ",
+        "timestamp": STAMP - 60,
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+def bar(day: str = "2026-11-19", **changes: Any) -> dict[str, Any]:
+    full = {
+        "symbol": "AAPL",
+        "date": day,
+        "open": 10,
+        "high": 12.5,
+        "low": 9.5,
+        "close": 11.1234,
+        "volume": 100,
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+def profile(**changes: Any) -> dict[str, Any]:
+    full = {
+        "symbol": "AAPL",
+        "price": 262.82,
+        "marketCap": 3900351299800,
+        "beta": 1.086,
+        "lastDividend": 1.05,
+        "companyName": "Apple Inc.",
+        "currency": "USD",
+        "exchange": "NASDAQ",
+        "fullTimeEmployees": "164000",
+        "isEtf": False,
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+def report(day: str = "2026-10-29", **changes: Any) -> dict[str, Any]:
+    full = {
+        "symbol": "AAPL",
+        "date": day,
+        "epsActual": 1.85,
+        "epsEstimated": 1.77,
+        "revenueActual": 102466000000,
+        "revenueEstimated": 102227000000,
+        "lastUpdated": "2026-11-01",
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+def statement(day: str = "2025-09-27", **changes: Any) -> dict[str, Any]:
+    full = {
+        "date": day,
+        "symbol": "AAPL",
+        "reportedCurrency": "USD",
+        "fiscalYear": day[:4],
+        "period": "FY",
+        "revenue": 416161000000,
+        "costOfRevenue": 220960000000,
+        "grossProfit": 195201000000,
+        "netIncome": 112010000000,
+        "eps": 7.49,
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+# --- recordings ---------------------------------------------------------------------------------
+
+Check = Callable[[Callable[[], Answer]], None]
+
+
+def raises(kind: type[ProviderError], words: str, *, whole: bool | None = None) -> Check:
+    def check(call: Callable[[], Answer]) -> None:
+        with pytest.raises(kind, match=words) as caught:
+            call()
+        assert type(caught.value) is kind
+        if isinstance(caught.value, PlanRestricted):
+            assert caught.value.is_whole_endpoint is whole
+
+    return check
+
+
+def fails(kind: FailureKind) -> Check:
+    def check(call: Callable[[], Answer]) -> None:
+        answer = call()
+        assert [failure.kind for failure in answer.failures] == [kind]
+        assert (answer.observations, answer.documents, answer.empty) == ((), (), frozenset())
+
+    return check
+
+
+def the_recorded_quote(call: Callable[[], Answer]) -> None:
+    (observation,) = call().observations
+    assert (str(observation.close), observation.text, observation.currency) == ("256.08", "256.08", "USD")
+    assert observation.observed_at == datetime(2025, 9, 22, 20, 0, 1, tzinfo=UTC)
+    assert observation.open is observation.volume is None
+
+
+def six_days_of_january(call: Callable[[], Answer]) -> None:
+    answer = call()
+    assert (answer.failures, answer.rejected) == ((), ())
+    assert [(str(one.observed_at.date()), one.text) for one in answer.observations] == [
+        ("2023-01-03", "125.07"),
+        ("2023-01-04", "126.36"),
+        ("2023-01-05", "125.02"),
+        ("2023-01-06", "129.62"),
+        ("2023-01-09", "130.15"),
+        ("2023-01-10", "130.73"),
+    ]
+    last = answer.observations[-1]
+    assert (last.open, last.high, last.low, last.volume) == tuple(
+        map(Decimal, ("130.26", "131.26", "128.12", "63896200"))
+    )
+    assert {one.adjustment for one in answer.observations} == {Adjustment.SPLITS}
+
+
+def six_reports_of_which_three_are_to_come(call: Callable[[], Answer]) -> None:
+    answer = call()
+    assert not answer.rejected
+    assert [str(one.period) for one in answer.documents] == [
+        *("2025-01-30", "2025-05-01", "2025-07-31", "2025-10-30", "2026-01-28", "2026-04-26")
+    ]
+    told = answer.documents[2].body
+    assert (told["epsActual"], told["revenueActual"]) == (Decimal("1.57"), 94036000000)
+    assert all(one.body["epsActual"] is None for one in answer.documents[3:])
+
+
+def one_fiscal_year(call: Callable[[], Answer]) -> None:
+    (document,) = call().documents
+    assert document.period == date(2024, 9, 28)
+    assert len(document.body) == 39
+    assert (document.body["revenue"], document.body["eps"]) == (391035000000, Decimal("6.11"))
+
+
+RECORDED: dict[str, tuple[Fetcher, str, Window | None, Check]] = {
+    "stable_quote_AAPL.json": (QUOTE, "AAPL", None, the_recorded_quote),
+    "stable_historical_price_eod_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, six_days_of_january),
+    "stable_earnings_AAPL.json": (EARNINGS, "AAPL", None, six_reports_of_which_three_are_to_come),
+    "stable_income_statement_AAPL.json": (INCOME, "AAPL", None, one_fiscal_year),
+    "stable_quote_unknown_symbol_empty200.json": (QUOTE, "NOPE", None, fails(FailureKind.UNKNOWN_SYMBOL)),
+    "error_400_query_text.txt": (
+        BARS,
+        "AAPL",
+        None,
+        raises(RequestRefused, "missing query parameter - from"),
+    ),
+    "error_401_invalid_key.json": (QUOTE, "AAPL", None, raises(KeyRefused, "PRICING_FMP_API_KEY")),
+    "error_402_endpoint_gate.txt": (QUOTE, "AAPL", None, raises(PlanRestricted, "Restricted", whole=True)),
+    "error_402_symbol_gate.txt": (QUOTE, "AVGO", None, fails(FailureKind.PLAN_RESTRICTED)),
+    "error_403_legacy_endpoint.json": (QUOTE, "AAPL", None, raises(PlanRestricted, "base URL", whole=True)),
+    "error_429_limit_reach.json": (QUOTE, "AAPL", None, raises(Throttled, "Limit Reach")),
+    # Answers of other endpoints, and of the old API, are never taken for what was asked.
+    "stable_dividends_AAPL_limit1.json": (EARNINGS, "AAPL", None, raises(SchemaDrift, "epsActual")),
+    "stable_intraday_5min_docs.json": (BARS, "AAPL", None, raises(SchemaDrift, "symbol")),
+    "v3_historical_price_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
+    "v3_stock_split_AAPL.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
+}
+OLD_QUOTE = "v3_quote_AAPL.json"
+
+
+def test_every_recording_has_an_expected_outcome() -> None:
+    assert recorded_files("fmp") == RECORDED.keys() | {OLD_QUOTE}
+
+
+@pytest.mark.parametrize("file", RECORDED)
+def test_b29_recorded_answers(file: str) -> None:
+    fetcher, symbol, window, check = RECORDED[file]
+    response = recorded("fmp", file)
+    check(lambda: read(response, [symbol], fetcher, window))
+
+
+def test_the_old_apis_quote_says_the_same_of_its_price() -> None:
+    (observation,) = read(recorded("fmp", OLD_QUOTE), ["AAPL"]).observations
+    assert (observation.text, observation.observed_at.date()) == ("191.31", date(2023, 11, 22))
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def asked(fetcher: Fetcher, *symbols: str, window: Window | None = None) -> tuple[str, dict[str, str]]:
+    request = PROVIDER.build(fetcher, symbols, window, now=NOW)
+    return request.path, dict(request.params)
+
+
+def test_b29_each_fetcher_has_its_path() -> None:
+    assert asked(QUOTE, "AAPL") == ("/quote", {"symbol": "AAPL"})
+    assert asked(QUOTE, "AAPL", "MSFT") == ("/batch-quote", {"symbols": "AAPL,MSFT"})
+    assert asked(BARS, "AAPL", window=JANUARY) == (
+        "/historical-price-eod/full",
+        {"symbol": "AAPL", "from": "2023-01-01", "to": "2023-01-10"},
+    )
+    assert asked(PROFILE, "AAPL") == ("/profile", {"symbol": "AAPL"})
+    assert asked(EARNINGS, "AAPL") == ("/earnings", {"symbol": "AAPL"})
+    assert asked(INCOME, "AAPL") == (
+        "/income-statement",
+        {"symbol": "AAPL", "period": "annual", "limit": "5"},
+    )
+
+
+def test_the_latest_bars_are_asked_by_the_days_up_to_now() -> None:
+    _, params = asked(BARS, "AAPL")
+    assert (params["from"], params["to"]) == ("2026-11-10", "2026-11-21")
+
+
+def test_a_call_is_for_at_most_five_years_and_only_quotes_come_in_batches() -> None:
+    start = date(2000, 1, 1)
+    assert PROVIDER.max_window_days(BARS) == 1825
+    asked(BARS, "AAPL", window=Window(start, start + timedelta(days=1824)))
+    with pytest.raises(InvalidRange, match="in parts"):
+        asked(BARS, "AAPL", window=Window(start, start + timedelta(days=1825)))
+    with pytest.raises(InvalidRange, match="Swap"):
+        asked(BARS, "AAPL", window=Window(start, start - timedelta(days=1)))
+    assert {PROVIDER.batch_limit(one, None) for one in PROVIDER.fetchers - {QUOTE}} == {1}
+    asked(QUOTE, *(f"S{n}" for n in range(100)))
+    with pytest.raises(ValueError, match="1 to 100"):
+        asked(QUOTE, *(f"S{n}" for n in range(101)))
+    with pytest.raises(SettingsError, match="cannot fetch nav"):
+        asked(Fetcher.NAV, "AAPL")
+
+
+def test_the_key_goes_into_a_header() -> None:
+    assert PROVIDER.authorize("secret") == {"apikey": "secret"}
+
+
+@pytest.mark.parametrize("symbol", ["AAPL", "BRK-B", "SAP.DE", "^GSPC", "EURUSD", "0700.HK"])
+def test_symbols_it_could_know(symbol: str) -> None:
+    assert PROVIDER.accepts(symbol)
+
+
+@pytest.mark.parametrize("symbol", ["", "A,B", "A B", "EUR/USD", "A&limit=1", "A\n", "aapl", "A" * 33, "-A"])
+def test_symbols_that_would_corrupt_a_request_are_not_sent(symbol: str) -> None:
+    assert not PROVIDER.accepts(symbol)
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "check"),
+    [
+        (402, SYMBOL_GATE, fails(FailureKind.PLAN_RESTRICTED)),
+        (200, {"Error Message": SYMBOL_GATE}, fails(FailureKind.PLAN_RESTRICTED)),
+        (
+            402,
+            SYMBOL_GATE.replace("symbol'", "limit'"),
+            raises(PlanRestricted, "parameter limit", whole=False),
+        ),
+        (402, "Premium Query Parameter: 'period'", raises(PlanRestricted, "parameter period", whole=False)),
+        (402, ENDPOINT_GATE, raises(PlanRestricted, "Restricted", whole=True)),
+        (402, "Something new", raises(PlanRestricted, "Something new", whole=False)),
+        (403, {"Error Message": "Exclusive Endpoint : no"}, raises(PlanRestricted, "Exclusive", whole=True)),
+        (200, {"Error Message": "Limit Reach . Please upgrade"}, raises(Throttled, "Limit Reach")),
+        (403, {"Error Message": "Limit Reach . Please upgrade"}, raises(Throttled, "Limit Reach")),
+        (429, "slow down", raises(Throttled, "slow down")),
+        (200, {"Error Message": "Invalid API KEY."}, raises(KeyRefused, "PRICING_FMP_API_KEY")),
+        (401, "", raises(KeyRefused, "PRICING_FMP_API_KEY")),
+        (200, {"Error Message": "Out of order"}, raises(SchemaDrift, "Out of order")),
+        (200, {"Error Message": 7}, raises(SchemaDrift, "Error Message")),
+        (400, {"Error Message": "bad"}, raises(RequestRefused, "bad")),
+        (404, "[]", raises(SchemaDrift, "404")),
+        (500, {"Error Message": "Limit Reach"}, raises(ProviderDown, "500")),
+        (502, "<html>", raises(ProviderDown, "502")),
+        (403, "<html>legacy endpoint</html>", raises(ProviderDown, "proxies")),
+        (200, "<html>", raises(SchemaDrift, "not JSON")),
+        (200, "{}", raises(SchemaDrift, "list")),
+        (200, "[1]", raises(SchemaDrift, "a row")),
+        (200, "", raises(SchemaDrift, "not JSON")),
+    ],
+)
+def test_b29_refusals_are_told_apart_by_their_words(status: int, body: object, check: Check) -> None:
+    check(lambda: parse(body, status=status))
+
+
+def test_b29_only_the_wording_of_the_endpoint_retires_a_batch_and_says_how_to_do_without() -> None:
+    with pytest.raises(PlanRestricted, match="batch_size of fmp's quote to 1") as caught:
+        parse(ENDPOINT_GATE, ["AAPL", "IBM"], status=402)
+    assert caught.value.is_whole_endpoint
+    with pytest.raises(PlanRestricted, match="which of 2 symbols") as caught:
+        parse(SYMBOL_GATE, ["AAPL", "IBM"], status=402)
+    assert not caught.value.is_whole_endpoint
+
+
+def test_c1_a_wait_that_it_asks_for_is_obeyed() -> None:
+    with pytest.raises(Throttled) as caught:
+        parse("slow down", status=429, headers={"retry-after": "30"})
+    assert caught.value.retry_after == 30
+    with pytest.raises(Throttled) as caught:
+        parse("slow down", status=429)
+    assert caught.value.retry_after is None
+
+
+# --- quotes -------------------------------------------------------------------------------------
+
+
+def test_f1_a_batch_is_read_by_symbol_whatever_its_order() -> None:
+    answer = parse([quote("MSFT", price=174.5), quote()], ["AAPL", "MSFT", "NOPE"])
+    assert {one.symbol: one.text for one in answer.observations} == {"AAPL": "174.83", "MSFT": "174.5"}
+    assert [(one.symbol, one.kind) for one in answer.failures] == [("NOPE", FailureKind.UNKNOWN_SYMBOL)]
+
+
+@pytest.mark.parametrize("symbols", [["AAPL"], ["AAPL", "IBM"]])
+def test_b18_another_symbols_answer_is_not_believed(symbols: list[str]) -> None:
+    answer = parse([quote("MSFT"), *(quote(one) for one in symbols[1:])], symbols)
+    (failure,) = answer.failures
+    assert (failure.symbol, failure.kind) == ("AAPL", FailureKind.IMPLAUSIBLE)
+    assert "about MSFT" in failure.message
+    assert [one.symbol for one in answer.observations] == symbols[1:]
+
+
+def test_a_stranger_beside_the_one_symbol_that_was_asked_for_spoils_the_answer() -> None:
+    assert [one.kind for one in parse([quote(), quote("MSFT")]).failures] == [FailureKind.IMPLAUSIBLE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"price": -1.5}, "above zero"),
+        ({"price": 0}, "above zero"),
+        ({"price": float("nan")}, "finite"),
+        ({"price": float("inf")}, "finite"),
+        ({"price": 1e300}, "18 digits"),
+        ({"price": 17483}, "high"),
+        ({"dayLow": 174.9}, "low"),
+        ({"timestamp": STAMP + 301}, "future"),
+        ({"timestamp": 0}, "no time"),
+        ({"timestamp": STAMP * 1000}, "future|calendar"),
+    ],
+)
+def test_b18_a_quote_that_cannot_be_true_fails_alone(changes: dict[str, Any], words: str) -> None:
+    answer = parse([quote(**changes), quote("IBM")], ["AAPL", "IBM"])
+    (failure,) = answer.failures
+    assert (failure.symbol, failure.kind) == ("AAPL", FailureKind.IMPLAUSIBLE)
+    assert re.search(words, failure.message)
+    assert [one.symbol for one in answer.observations] == ["IBM"]
+
+
+@pytest.mark.parametrize("changes", [{"price": None}, {"price": ...}, {"timestamp": "1"}, {"exchange": 5}])
+def test_b18_a_quote_unlike_its_schema_is_drift_and_costs_no_other(changes: dict[str, Any]) -> None:
+    with pytest.raises(SchemaDrift, match=next(iter(changes))):
+        parse([quote(**changes)])
+    answer = parse([quote(**changes), quote("IBM")], ["AAPL", "IBM"])
+    assert [(one.symbol, one.kind) for one in answer.failures] == [("AAPL", FailureKind.SCHEMA_DRIFT)]
+    assert [one.symbol for one in answer.observations] == ["IBM"]
+
+
+def test_before_the_first_trade_the_days_extremes_are_zero() -> None:
+    assert parse([quote(open=0, dayHigh=0, dayLow=0)]).observations
+
+
+def test_a_symbol_with_two_prices_is_not_believed() -> None:
+    assert parse([quote(), quote()]).observations
+    assert [one.kind for one in parse([quote(), quote(price=175)]).failures] == [FailureKind.IMPLAUSIBLE]
+
+
+def test_only_where_all_is_in_dollars_a_price_is_in_dollars() -> None:
+    assert parse([quote(exchange="NYSE")]).observations[0].currency == "USD"
+    assert parse([quote("SAP.DE", exchange="XETRA")], ["SAP.DE"]).observations[0].currency is None
+
+
+@pytest.mark.parametrize("symbol", ["VOD.L", "NPN.JO", "TEVA.TA"])
+@pytest.mark.parametrize("fetcher", [QUOTE, BARS])
+def test_a9_what_may_be_in_pence_without_saying_so_is_not_stored(symbol: str, fetcher: Fetcher) -> None:
+    row = quote(symbol, exchange="LSE") if fetcher is QUOTE else bar(symbol=symbol)
+    (failure,) = parse([row], [symbol], fetcher).failures
+    assert failure.kind is FailureKind.MISCONFIGURED
+    assert "hundredths" in failure.message
+
+
+# --- daily bars ---------------------------------------------------------------------------------
+
+NOVEMBER = Window(date(2026, 11, 1), date(2026, 11, 30))
+
+
+def test_f3_a_window_without_bars_is_empty_and_latest_days_without_any_are_an_unknown_symbol() -> None:
+    assert parse([], ["AAPL"], BARS, NOVEMBER) == Answer(empty=frozenset({"AAPL"}))
+    assert [one.kind for one in parse([], ["AAPL"], BARS).failures] == [FailureKind.UNKNOWN_SYMBOL]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"close": None}, "finite"),
+        ({"close": 0}, "above zero"),
+        ({"high": 9}, "high"),
+        ({"low": 11.5}, "low"),
+        ({"volume": -1}, "negative"),
+        ({"date": "2026-02-30"}, "calendar"),
+        ({"date": "2026-10-31"}, "outside"),
+        ({"date": "2026-11-22"}, "future"),
+    ],
+)
+def test_b18_a_bad_day_costs_no_good_one(changes: dict[str, Any], words: str) -> None:
+    answer = parse([bar("2026-11-19"), bar("2026-11-18") | changes], ["AAPL"], BARS, NOVEMBER)
+    assert [str(one.observed_at.date()) for one in answer.observations] == ["2026-11-19"]
+    (rejected,) = answer.rejected
+    assert re.search(words, rejected.reason)
+
+
+def test_bars_of_another_symbol_are_not_believed() -> None:
+    answer = parse([bar(), bar("2026-11-18", symbol="MSFT")], ["AAPL"], BARS, NOVEMBER)
+    assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
+    assert not answer.observations
+
+
+# --- documents ----------------------------------------------------------------------------------
+
+
+def test_b29_a_profile_says_what_a_company_is_and_not_what_the_market_says_of_it() -> None:
+    (document,) = parse([profile()], fetcher=PROFILE).documents
+    assert (document.symbol, document.period) == ("AAPL", None)
+    assert document.body == {
+        "symbol": "AAPL",
+        "companyName": "Apple Inc.",
+        "currency": "USD",
+        "exchange": "NASDAQ",
+        "fullTimeEmployees": "164000",
+        "lastDividend": Decimal("1.05"),
+        "isEtf": False,
+    }
+    (later,) = parse([profile(price=1, marketCap=2, beta=3)], fetcher=PROFILE).documents
+    assert later == document
+
+
+def test_a9_a_documents_numbers_are_exact() -> None:
+    body = json.dumps([report(epsActual=0)]).replace('"epsActual": 0', '"epsActual": 1.850000000000000001')
+    (document,) = parse(body, fetcher=EARNINGS).documents
+    assert str(document.body["epsActual"]) == "1.850000000000000001"
+
+
+@pytest.mark.parametrize("fetcher", [PROFILE, EARNINGS, INCOME])
+def test_a_document_of_nobody_is_an_unknown_symbol(fetcher: Fetcher) -> None:
+    assert [one.kind for one in parse([], fetcher=fetcher).failures] == [FailureKind.UNKNOWN_SYMBOL]
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "row"),
+    [
+        (PROFILE, profile(companyName=None)),
+        (PROFILE, profile(isEtf="no")),
+        (PROFILE, profile(fullTimeEmployees=164000)),
+        (PROFILE, profile(lastDividend="1.05")),
+        (EARNINGS, report(epsActual=...)),
+        (EARNINGS, report(epsActual="1.85")),
+        (EARNINGS, report(epsActual=True)),
+        (EARNINGS, report(epsActual=float("nan"))),
+        (EARNINGS, report(revenueActual=1e300)),
+        (EARNINGS, report("29.10.2026")),
+        (INCOME, statement(reportedCurrency="dollars")),
+        (INCOME, statement(revenue=...)),
+        (INCOME, statement(eps="7.49")),
+        (INCOME, statement(fiscalYear=2025)),
+    ],
+)
+def test_b18_a_document_unlike_its_schema_is_drift(fetcher: Fetcher, row: dict[str, Any]) -> None:
+    with pytest.raises(SchemaDrift):
+        parse([row], fetcher=fetcher)
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "good", "bad", "words"),
+    [
+        (EARNINGS, report(), report("2026-11-22"), "actual.*future"),
+        (EARNINGS, report(), report("2026-02-30"), "calendar"),
+        (INCOME, statement(), statement("2027-09-25"), "future"),
+        (INCOME, statement(), statement("2026-09-26", period="Q3"), "Q3"),
+    ],
+)
+def test_b18_a_bad_period_costs_no_good_one(
+    fetcher: Fetcher, good: dict[str, Any], bad: dict[str, Any], words: str
+) -> None:
+    answer = parse([bad, good], fetcher=fetcher)
+    assert [str(one.period) for one in answer.documents] == [good["date"]]
+    (rejected,) = answer.rejected
+    assert re.search(words, rejected.reason)
+    assert [one.kind for one in parse([bad], fetcher=fetcher).failures] == [FailureKind.IMPLAUSIBLE]
+
+
+def test_what_is_still_to_come_has_no_actual_figures_and_is_kept() -> None:
+    coming = report("2027-01-28", epsActual=None, revenueActual=None)
+    (document,) = parse([coming], fetcher=EARNINGS).documents
+    assert document.period == date(2027, 1, 28)
+
+
+def test_a_period_with_two_truths_has_none() -> None:
+    assert len(parse([report(), report()], fetcher=EARNINGS).documents) == 1
+    answer = parse([report(), report(epsActual=2), report("2026-07-30")], fetcher=EARNINGS)
+    assert [str(one.period) for one in answer.documents] == ["2026-07-30"]
+    assert len(answer.rejected) == 2
+
+
+def test_documents_of_another_company_are_not_believed() -> None:
+    answer = parse([report(), report("2026-07-30", symbol="PLTR")], fetcher=EARNINGS)
+    assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
