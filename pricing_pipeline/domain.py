@@ -100,7 +100,7 @@ class Observation:
     `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
     UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
     spelling of the price. `currency` is ISO 4217, or None where the source does not say.
-    `adjustment` is of the four prices; `volume` is as the source counts it.
+    `adjustment` is of the four prices and, the other way round, of the volume.
     """
 
     symbol: str

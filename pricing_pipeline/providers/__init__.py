@@ -9,12 +9,14 @@ from pricing_pipeline.providers.base import Provider
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.twelvedata import TwelveData
+from pricing_pipeline.providers.yahoo import Yahoo
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
         "twelvedata": TwelveData(),
         "mfapi": MfApi(),
         "fmp": Fmp(),
+        "yahoo": Yahoo(),
     }
 )
 """Provider by its name in `data_collectors`."""

@@ -205,6 +205,11 @@ def header(response: Response, name: str) -> str | None:
     return next((value for key, value in response.headers.items() if key.lower() == name), None)
 
 
+def answered_at(response: Response) -> datetime | None:
+    """The UTC time at which the provider made the answer, by its own clock; None if it does not say."""
+    return _http_date(header(response, "date"))
+
+
 def units_left(headers: Mapping[str, str]) -> int | None:
     """How many units the provider says are left of its limit; None if it does not, or not in digits.
 

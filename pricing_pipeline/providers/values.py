@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
@@ -190,6 +191,14 @@ def calendar_day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise Implausible(f"{text} is no day of the calendar") from None
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """The time zone of this IANA name; None if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def check_day(day: date, window: Window | None, now: datetime) -> None:

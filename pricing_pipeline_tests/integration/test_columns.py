@@ -16,7 +16,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain import Fetcher, Observation
-from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata
+from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 
@@ -84,6 +84,20 @@ SOURCES: Mapping[tuple[str, Fetcher], Mapping[str, Source]] = {
         "text": (fmp._Bar, "close"),
         "currency": None,
         **{name: (fmp._Bar, name) for name in ("open", "high", "low", "close", "volume")},
+    },
+    ("yahoo", Fetcher.QUOTE): {
+        "symbol": (yahoo_series._Meta, "symbol"),
+        "observed_at": (yahoo_series._Meta, "traded_at"),
+        "close": (yahoo_series._Meta, "price"),
+        "text": (yahoo_series._Meta, "price"),
+        "currency": (yahoo_series._Meta, "currency"),
+    },
+    ("yahoo", Fetcher.DAILY_BARS): {
+        "symbol": (yahoo_series._Meta, "symbol"),
+        "observed_at": (yahoo_series._Bar, "at"),
+        "text": (yahoo_series._Bar, "close"),
+        "currency": (yahoo_series._Meta, "currency"),
+        **{name: (yahoo_series._Bar, name) for name in ("open", "high", "low", "close", "volume")},
     },
 }
 """Where each field of Observation comes from; what a fetcher does not bring is left out."""

@@ -1,0 +1,244 @@
+"""Yahoo Finance: quotes and daily bars from the open endpoints behind its charts, without a key.
+
+Its URLs, its envelopes and its refusals are known here; what an envelope holds is read by yahoo_series.py. Bars
+are divided by all splits that followed, so an answer is asked to run from the window's start until now: then the
+splits that it names undo that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from pydantic import Field
+
+from pricing_pipeline.domain import (
+    Answer,
+    FailureKind,
+    Fetcher,
+    Response,
+    Window,
+)
+from pricing_pipeline.errors import InvalidRange, KeyRefused, ProviderError, SchemaDrift
+from pricing_pipeline.providers.base import (
+    Request,
+    Schema,
+    answered_at,
+    decode_json,
+    refusal,
+    require_fetcher,
+    said,
+    validate,
+)
+from pricing_pipeline.providers.values import merge
+from pricing_pipeline.providers.yahoo_series import Series, failed, read_series, unknown
+
+MAX_SYMBOLS = 20
+"""The most that /v7/finance/spark answers."""
+
+# Begins with a letter, digit or ^, so that no symbol is a step up in the path.
+_SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9^.=&_-]{0,31}")
+_LATEST_RANGE = "5d"
+
+
+class _Fault(Schema):
+    code: str
+    description: str | None = None
+
+
+class _Charts(Schema):
+    result: list[Series] = Field(min_length=1, max_length=1)
+
+
+class _ChartAnswer(Schema):
+    chart: _Charts
+
+
+class _Spark(Schema):
+    """One member of a batch, not yet looked into: a bad one must not cost the others."""
+
+    symbol: str
+    response: list[object] = Field(min_length=1, max_length=1)
+
+
+class _Sparks(Schema):
+    result: list[object] = Field(min_length=1)
+
+
+class _SparkAnswer(Schema):
+    spark: _Sparks
+
+
+class _Outcome(Schema):
+    error: _Fault | None = None
+
+
+class _FaultyAnswer(Schema):
+    """What may be an error: it stands where the data would, or under `finance` when no endpoint was reached."""
+
+    chart: _Outcome | None = None
+    spark: _Outcome | None = None
+    finance: _Outcome | None = None
+
+
+class Yahoo:
+    """Provider `yahoo`. Symbols as its pages spell them: `AAPL`, `BRK-B`, `VOD.L`, `EURUSD=X`, `^GSPC`."""
+
+    name = "yahoo"
+    base_url = "https://query1.finance.yahoo.com"
+    needs_key = False
+    fetchers = frozenset({Fetcher.QUOTE, Fetcher.DAILY_BARS})
+
+    def accepts(self, symbol: str) -> bool:
+        """Capitals, digits and ^ . = & _ -, at most 32: it becomes part of a path and of a comma list."""
+        return _SYMBOL.fullmatch(symbol) is not None
+
+    def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
+        """20 quotes; the bars of one symbol."""
+        return MAX_SYMBOLS if fetcher is Fetcher.QUOTE else 1
+
+    def max_window_days(self, fetcher: Fetcher) -> int | None:
+        """None: daily bars reach back to the first one."""
+        return None
+
+    def build(
+        self, fetcher: Fetcher, symbols: Sequence[str], window: Window | None, *, now: datetime
+    ) -> Request:
+        """One symbol by its chart, several quotes by /v7/finance/spark.
+
+        A window's days are those of the exchange, whose zone is not known yet, so one day more is asked for at its
+        start; and everything until `now`, because the splits after it are needed.
+        """
+        require_fetcher(self, fetcher)
+        limit = self.batch_limit(fetcher, window)
+        if not 0 < len(symbols) <= limit:
+            raise ValueError(f"yahoo takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        daily = ("interval", "1d")
+        if fetcher is Fetcher.QUOTE and len(symbols) > 1:
+            return Request("/v7/finance/spark", (("symbols", ",".join(symbols)), ("range", "1d"), daily))
+        path = f"/v8/finance/chart/{symbols[0]}"
+        if fetcher is Fetcher.QUOTE:
+            return Request(path, (("range", "1d"), daily))
+        if window is None:
+            return Request(path, (("range", _LATEST_RANGE), daily, ("events", "split")))
+        if window.start > window.end:
+            raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
+        # Before the calendar's first day there is no day to step back to.
+        begin = window.start - timedelta(days=window.start > date.min)
+        since = int(datetime.combine(begin, time(), tzinfo=UTC).timestamp())
+        span = (("period1", str(since)), ("period2", str(int(now.timestamp()))))
+        return Request(path, (*span, daily, ("events", "split")))
+
+    def authorize(self, key: str) -> Mapping[str, str]:
+        """There is no key."""
+        return {}
+
+    def parse(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        *,
+        now: datetime,
+    ) -> Answer:
+        """Quotes at the source's second, bars at midnight UTC of their day. See Provider.parse."""
+        require_fetcher(self, fetcher)
+        try:
+            body = decode_json(self.name, response)
+            is_chart, fault = _fault(body)
+        except SchemaDrift as drift:
+            raise (refusal(self.name, response, now=now) or drift) from None
+        if fault is not None:
+            return self._refused(symbols, fault, response, now, is_chart=is_chart)
+        failed = refusal(self.name, response, now=now)
+        if failed is not None:
+            raise failed
+        if len(symbols) > 1:
+            return _batch(symbols, validate(_SparkAnswer, body, "yahoo's batch of quotes"), now)
+        (symbol,) = symbols
+        answer = validate(_ChartAnswer, body, f"yahoo's chart of {symbol}")
+        return read_series(fetcher, symbol, answer.chart.result[0], window, answered_at(response), now)
+
+    def _refused(
+        self, symbols: Sequence[str], fault: _Fault, response: Response, now: datetime, *, is_chart: bool
+    ) -> Answer:
+        """An error object. Its code is the status in words, and decides where the status is 200."""
+        words = said(fault.description or fault.code)
+        status = response.status if response.status >= 400 else _STATUS.get(fault.code.lower(), 200)
+        if "data doesn't exist for startdate" in words.lower():
+            return Answer(empty=frozenset(symbols))
+        if status == 404 and is_chart:
+            return merge([unknown(symbol, words) for symbol in symbols])
+        if status == 401:
+            raise KeyRefused(
+                f"yahoo answered 401: {words.rstrip('.')}. It asks for a cookie and a crumb, which this client never "
+                "sends. Route these data types to another provider until it lets in without."
+            )
+        error: ProviderError | None = refusal(
+            self.name, replace(response, status=status), now=now, detail=words
+        )
+        raise error or SchemaDrift(f"yahoo answered with an unknown error ({said(fault.code)}: {words}).")
+
+
+_STATUS = {
+    "bad request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not found": 404,
+    "unprocessable entity": 422,
+    "too many requests": 429,
+    "internal server error": 500,
+    "bad gateway": 502,
+    "service unavailable": 503,
+    "gateway timeout": 504,
+}
+
+
+def _fault(body: object) -> tuple[bool, _Fault | None]:
+    """The error in an answer, if it is one, and whether it comes from the endpoint that was asked."""
+    if not isinstance(body, dict):
+        return False, None
+    answer = validate(_FaultyAnswer, body, "yahoo's answer")
+    for is_chart, outcome in ((True, answer.chart), (True, answer.spark), (False, answer.finance)):
+        if outcome is not None and outcome.error is not None:
+            return is_chart, outcome.error
+    return False, None
+
+
+def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answer:
+    """Members in any order. One that is missing is unknown, unless strangers or wrecks stand in the answer."""
+    found: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
+    is_doubtful = False
+    for member in answer.spark.result:
+        try:
+            spark = validate(_Spark, member, "a member of yahoo's batch of quotes")
+        except SchemaDrift:
+            is_doubtful = True
+            continue
+        if spark.symbol not in found:
+            is_doubtful = True
+            continue
+        try:
+            series = validate(Series, spark.response[0], f"yahoo's quote of {spark.symbol}")
+            found[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
+        except SchemaDrift as drift:
+            found[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
+    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in found.items()])
+
+
+def _one(symbol: str, answers: Sequence[Answer], is_doubtful: bool) -> Answer:
+    if not answers and is_doubtful:
+        message = (
+            f"yahoo's batch of quotes has no member for {symbol}, and others that nobody asked for. "
+            "Nothing was stored for it; it is asked again."
+        )
+        return failed(symbol, FailureKind.SCHEMA_DRIFT, message)
+    if not answers:
+        return unknown(symbol, "it is missing in a batch that was answered for others")
+    if any(answer != answers[0] for answer in answers):
+        message = f"yahoo's batch of quotes holds {symbol} twice, with different values. Nothing was stored."
+        return failed(symbol, FailureKind.IMPLAUSIBLE, message)
+    return answers[0]

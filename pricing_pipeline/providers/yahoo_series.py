@@ -1,0 +1,357 @@
+"""What Yahoo Finance says about one symbol, in a chart or as a member of a batch: its quote, or its daily bars.
+
+Three oddities shape this file:
+- Prices are binary32 numbers spelled out (129.0399932861328); noise.py finds what they were.
+- Bars are divided by all splits that followed. Those in the answer are undone; if it does not reach the present,
+  more may have followed, so its bars stay as they are and are marked as adjusted.
+- The bar of a session in progress looks like all others. It is dropped until the session is surely over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from pricing_pipeline.domain import (
+    Adjustment,
+    Answer,
+    FailureKind,
+    Fetcher,
+    Observation,
+    RejectedValue,
+    SymbolFailure,
+    Window,
+)
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import Schema, said
+from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.values import (
+    MAX_DIGITS,
+    Implausible,
+    check_bar,
+    check_day,
+    decimal_of,
+    instant_of,
+    major_unit,
+    midnight,
+    price_of,
+    rescale,
+    settle_days,
+    spelling,
+    volume_of,
+    zone_of,
+)
+
+SETTLING = timedelta(hours=1)
+"""How long after a session its bar may still change: exchanges delay what they give away by up to half an hour."""
+LEAST_SCALE, MOST_SCALE = 2, 8
+"""Bounds of `priceHint`, the decimals that Yahoo shows and an undone split is rounded to."""
+
+_UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
+"""Types of instruments that have no splits."""
+_LONGEST_HOLIDAY = timedelta(days=14)
+"""How long an exchange may be closed without its newest bar being old."""
+_WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
+
+Figure = int | Annotated[Decimal, Field(allow_inf_nan=True)]
+"""A JSON number; NaN is refused value by value, as in values.py."""
+
+
+class _Session(Schema):
+    start: int
+    end: int
+
+
+class _Periods(Schema):
+    regular: _Session
+
+
+class _Meta(Schema):
+    symbol: str
+    currency: str
+    price: Figure = Field(alias="regularMarketPrice")
+    traded_at: int = Field(alias="regularMarketTime")
+    zone: str = Field(alias="exchangeTimezoneName")
+    instrument: str | None = Field(None, alias="instrumentType")
+    decimals: int | None = Field(None, alias="priceHint")
+    interval: str | None = Field(None, alias="dataGranularity")
+    periods: _Periods | None = Field(None, alias="currentTradingPeriod")
+
+
+class _Shell(Schema):
+    """What stands for `_Meta` where the symbol is unknown."""
+
+    symbol: str
+    currency: None = None
+    price: Figure | None = Field(None, alias="regularMarketPrice")
+
+
+class _Columns(Schema):
+    open: list[Figure | None] | None = None
+    high: list[Figure | None] | None = None
+    low: list[Figure | None] | None = None
+    close: list[Figure | None] | None = None
+    volume: list[Figure | None] | None = None
+
+
+class _Indicators(Schema):
+    quote: list[_Columns] = Field(min_length=1, max_length=1)
+
+
+class _Split(Schema):
+    date: int
+    numerator: Figure
+    denominator: Figure
+
+
+class _Events(Schema):
+    splits: dict[str, _Split] = Field(default_factory=dict)
+
+
+class Series(Schema):
+    """One symbol's answer of either endpoint."""
+
+    meta: _Meta | _Shell
+    timestamp: list[int] | None = None
+    events: _Events | None = None
+    indicators: _Indicators
+
+
+class _Bar(Schema):
+    """One line of a series: what its columns hold at one time stamp."""
+
+    at: int
+    open: Figure | None
+    high: Figure | None
+    low: Figure | None
+    close: Figure
+    volume: Figure | None
+
+
+def read_series(
+    fetcher: Fetcher,
+    symbol: str,
+    series: Series,
+    window: Window | None,
+    answered: datetime | None,
+    now: datetime,
+) -> Answer:
+    """The quote, or the finished bars of the window's days, or why there is none. Raises SchemaDrift.
+
+    `answered` is when the answer was made, by the provider's own clock.
+    """
+    meta, what = series.meta, f"yahoo's {fetcher!s} of {symbol}"
+    try:
+        if meta.symbol != symbol:
+            raise Implausible(f"it is about {meta.symbol}")
+        if isinstance(meta, _Shell):
+            if meta.price:
+                raise SchemaDrift(f"{what} names no currency; nothing was stored.")
+            return unknown(symbol, "it answers with an empty shell")
+        unit = major_unit(meta.currency)
+        if fetcher is Fetcher.QUOTE:
+            return Answer(observations=(_quote(meta, unit, now),))
+        return settle_days(symbol, _bars(meta, series, unit, window, answered, now, what))
+    except Implausible as fault:
+        message = (
+            f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
+        )
+        return failed(symbol, FailureKind.IMPLAUSIBLE, message)
+
+
+def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
+    close = price_of(_meant(meta.price), "regularMarketPrice")
+    check_bar(close)
+    at = instant_of(meta.traded_at, now)
+    return rescale(Observation(meta.symbol, at, close, spelling(meta.price), unit[0]), unit[1])
+
+
+def _bars(
+    meta: _Meta,
+    series: Series,
+    unit: tuple[str, int],
+    window: Window | None,
+    answered: datetime | None,
+    now: datetime,
+    what: str,
+) -> list[Observation | RejectedValue]:
+    """The finished bars of the window's days; days before and after it were asked for, too, and are left out."""
+    lines = _lines(meta, series, what)
+    if not lines:
+        return []
+    zone = zone_of(meta.zone)
+    if zone is None:
+        raise SchemaDrift(f"{what} names no known time zone ({said(meta.zone)}); nothing was stored.")
+    unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
+    # Some funds are years behind with the time of their price, so that does not prove it alone.
+    present = max(_local(meta.traded_at, zone), unfinished - _LONGEST_HOLIDAY)
+    is_whole = meta.instrument in _UNSPLIT
+    found: dict[date, list[_Bar]] = {}
+    rejected = []
+    for at, bar in lines:
+        try:
+            day = _local(at, zone)
+        except Implausible as fault:
+            rejected.append(
+                RejectedValue(meta.symbol, None, str(fault), spelling(bar.close if bar else None))
+            )
+            continue
+        is_whole = is_whole or present <= day <= unfinished
+        is_asked = window is None or window.start <= day <= window.end
+        if bar is not None and is_asked and day < unfinished:
+            found.setdefault(day, []).append(bar)
+    return rejected + [
+        _bar(day, bar, meta, unit, _ratio(ratios, day) if is_whole else None, now)
+        for day, bars in found.items()
+        for bar in _without_twin(bars, meta.traded_at)
+    ]
+
+
+def _lines(meta: _Meta, series: Series, what: str) -> list[tuple[int, _Bar | None]]:
+    """The bars as they came, None where there is a hole. Raises SchemaDrift if their columns do not match."""
+    stamps, columns = series.timestamp or [], series.indicators.quote[0]
+    given = (columns.open, columns.high, columns.low, columns.close, columns.volume)
+    if any(column is not None and len(column) != len(stamps) for column in given):
+        raise SchemaDrift(f"{what} has columns of other lengths than its time stamps; nothing was stored.")
+    if not stamps:
+        return []
+    if columns.close is None or meta.interval != "1d":
+        raise SchemaDrift(
+            f"{what} has no closes, or not one a day ({said(str(meta.interval))}); nothing was stored."
+        )
+    empty = [None] * len(stamps)
+    return [
+        (
+            at,
+            None
+            if close is None
+            else _Bar(at=at, open=open_, high=high, low=low, close=close, volume=volume),
+        )
+        for at, open_, high, low, close, volume in zip(
+            stamps, *(column or empty for column in given), strict=True
+        )
+    ]
+
+
+def _without_twin(bars: list[_Bar], traded_at: int) -> list[_Bar]:
+    """One day's bars; beside the day's own Yahoo may send one stamped with the newest trade, which is then right."""
+    newest = [bar for bar in bars if bar.at == traded_at]
+    return newest or bars
+
+
+def _local(epoch_seconds: int, zone: ZoneInfo) -> date:
+    """The exchange's day: opening times in Sydney lie on the UTC day before."""
+    try:
+        return datetime.fromtimestamp(epoch_seconds, zone).date()
+    except (ValueError, OverflowError, OSError):
+        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
+
+
+def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> date:
+    """The first day whose bar may still change.
+
+    A session is over once something was traded at or after its end, or, for what is seldom traded, when the answer
+    was made long enough after it. Only the answer's own clock counts, so that a replayed answer reads the same.
+    """
+    if meta.periods is not None:
+        day, end = _local(meta.periods.regular.start, zone), meta.periods.regular.end
+    else:
+        day = _local(meta.traded_at, zone)
+        end = int(datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).timestamp())
+    is_settled = answered is not None and answered.timestamp() >= end + SETTLING.total_seconds()
+    return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
+
+
+def _ratios(series: Series, zone: ZoneInfo) -> list[tuple[date, Decimal, Decimal]]:
+    """The splits: their first day, new shares, and the old ones that they stand for."""
+    splits = series.events.splits.values() if series.events else ()
+    return [
+        (
+            _local(split.date, zone),
+            price_of(_meant(split.numerator), "a split's numerator"),
+            price_of(_meant(split.denominator), "a split's denominator"),
+        )
+        for split in splits
+    ]
+
+
+def _ratio(ratios: Sequence[tuple[date, Decimal, Decimal]], day: date) -> tuple[Decimal, Decimal]:
+    """What splits after `day` have made of its shares: so many new for so many old ones."""
+    new, old = Decimal(1), Decimal(1)
+    for since, numerator, denominator in ratios:
+        if since > day:
+            new, old = _WIDE.multiply(new, numerator), _WIDE.multiply(old, denominator)
+    return new, old
+
+
+def _bar(
+    day: date,
+    bar: _Bar,
+    meta: _Meta,
+    unit: tuple[str, int],
+    ratio: tuple[Decimal, Decimal] | None,
+    now: datetime,
+) -> Observation | RejectedValue:
+    """One day; without `ratio` its prices stay divided by splits that the answer does not reach."""
+    text, at = spelling(bar.close), midnight(day)
+    scale = min(max(meta.decimals or LEAST_SCALE, LEAST_SCALE), MOST_SCALE)
+
+    def price(raw: Figure | None, what: str) -> Decimal | None:
+        if raw is None:
+            return None
+        return price_of(_undone(price_of(_meant(raw), what), ratio, scale), f"{what} before its splits")
+
+    try:
+        check_day(day, None, now)
+        close = price_of(price(bar.close, "close"))
+        open_, high, low = price(bar.open, "open"), price(bar.high, "high"), price(bar.low, "low")
+        check_bar(close, open_, high, low)
+        volume = volume_of(bar.volume)
+        observation = Observation(
+            symbol=meta.symbol,
+            observed_at=at,
+            close=close,
+            text=text,
+            currency=unit[0],
+            open=open_,
+            high=high,
+            low=low,
+            volume=None if volume is None else _undone(volume, ratio and (ratio[1], ratio[0]), 0),
+            adjustment=Adjustment.SPLITS if ratio is None else Adjustment.RAW,
+        )
+        return rescale(observation, unit[1])
+    except Implausible as fault:
+        return RejectedValue(meta.symbol, at, str(fault), text)
+
+
+def _meant(raw: Figure) -> Decimal:
+    """The number without binary noise; what is no finite number stays what it is, to be refused."""
+    value = Decimal(raw)
+    return without_noise(value) if value.is_finite() else value
+
+
+def _undone(value: Decimal, ratio: tuple[Decimal, Decimal] | None, scale: int) -> Decimal:
+    """The value before the splits; exact when there were none."""
+    if ratio is None or ratio[0] == ratio[1]:
+        return value
+    undone = _WIDE.divide(_WIDE.multiply(value, ratio[0]), ratio[1])
+    if undone.adjusted() >= MAX_DIGITS:
+        raise Implausible(f"{value} cannot have been {undone} before its splits")
+    return decimal_of(_WIDE.quantize(undone, Decimal(1).scaleb(-scale)), "the price before its splits")
+
+
+def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
+    return Answer(failures=(SymbolFailure(symbol, kind, message),))
+
+
+def unknown(symbol: str, why: str) -> Answer:
+    message = (
+        f"yahoo knows no {symbol}, or no longer: {why.rstrip('.')}. "
+        "Correct the symbol, route it to another provider, or retire the instrument if it was delisted."
+    )
+    return failed(symbol, FailureKind.UNKNOWN_SYMBOL, message)

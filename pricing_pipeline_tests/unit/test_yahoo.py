@@ -1,0 +1,425 @@
+"""Yahoo Finance's requests and answers: what is stored, what is dropped, and what is refused (A11, B18, A9, B8)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from pricing_pipeline.domain import Adjustment, Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline.errors import (
+    InvalidRange,
+    KeyRefused,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    Throttled,
+)
+from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.yahoo import Yahoo
+from pricing_pipeline_tests.recordings import recorded
+
+PROVIDER = Yahoo()
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+NEW_YORK, SYDNEY = ZoneInfo("America/New_York"), ZoneInfo("Australia/Sydney")
+
+
+def stamp(text: str, zone: ZoneInfo = NEW_YORK) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp())
+
+
+def meta(symbol: str = "AAPL", **changes: Any) -> dict[str, Any]:
+    """A share that was last traded on Thursday at the closing bell; Friday's session has not begun."""
+    full = {
+        "currency": "USD",
+        "symbol": symbol,
+        "instrumentType": "EQUITY",
+        "regularMarketTime": stamp("2026-11-19T16:00:01"),
+        "exchangeTimezoneName": "America/New_York",
+        "regularMarketPrice": 244.87,
+        "priceHint": 2,
+        "currentTradingPeriod": {
+            "regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}
+        },
+        "dataGranularity": "1d",
+    }
+    return {name: value for name, value in {**full, **changes}.items() if value is not ...}
+
+
+def chart(
+    closes: dict[str, Any], zone: ZoneInfo = NEW_YORK, splits: Any = None, **changes: Any
+) -> dict[str, Any]:
+    """Bars by their opening time."""
+    values = list(closes.values())
+    series = {
+        "meta": meta(**changes),
+        "timestamp": [stamp(at, zone) for at in closes],
+        "indicators": {
+            "quote": [
+                dict.fromkeys(("open", "high", "low", "close"), values) | {"volume": [400] * len(values)}
+            ]
+        },
+    }
+    if splits is not None:
+        series["events"] = {
+            "splits": {
+                str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old}
+                for day, new, old in splits
+            }
+        }
+    return {"chart": {"result": [series], "error": None}}
+
+
+def parse(
+    body: object,
+    symbols: tuple[str, ...] = ("AAPL",),
+    fetcher: Fetcher = Fetcher.DAILY_BARS,
+    window: Window | None = None,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    answer = PROVIDER.parse(fetcher, symbols, window, Response(status, headers or {}, raw, len(raw)), now=NOW)
+    return check_answer("yahoo", symbols, answer)
+
+
+def closes(answer: Answer) -> dict[str, str]:
+    return {str(one.observed_at.date()): str(one.close) for one in answer.observations}
+
+
+def kinds(answer: Answer) -> dict[str, FailureKind]:
+    return {one.symbol: one.kind for one in answer.failures}
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+def test_a11_one_quote_is_asked_as_a_chart_and_several_as_a_batch() -> None:
+    assert PROVIDER.build(Fetcher.QUOTE, ["^GSPC"], None, now=NOW).path == "/v8/finance/chart/^GSPC"
+    request = PROVIDER.build(Fetcher.QUOTE, ["AAPL", "EURUSD=X"], None, now=NOW)
+    assert (request.path, request.params[0]) == ("/v7/finance/spark", ("symbols", "AAPL,EURUSD=X"))
+    assert PROVIDER.batch_limit(Fetcher.QUOTE, None) == 20
+    with pytest.raises(ValueError, match="1 to 20"):
+        PROVIDER.build(Fetcher.QUOTE, ["A"] * 21, None, now=NOW)
+
+
+def test_a11_a_window_is_asked_from_a_day_earlier_until_now() -> None:
+    window = Window(date(2020, 8, 31), date(2020, 11, 7))
+    params = dict(PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], window, now=NOW).params)
+    assert params == {
+        "period1": "1598745600",
+        "period2": str(int(NOW.timestamp())),
+        "interval": "1d",
+        "events": "split",
+    }
+    assert dict(PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], Window(date.min, date.max), now=NOW).params)
+    with pytest.raises(InvalidRange):
+        PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], Window(window.end, window.start), now=NOW)
+
+
+@pytest.mark.parametrize(
+    "symbol", ["", "aapl", "..", "../x", "A/B", "A,B", "A?b", "A%2F", "A B", "Ä", "A" * 33]
+)
+def test_only_its_own_spelling_reaches_the_path(symbol: str) -> None:
+    assert not PROVIDER.accepts(symbol)
+
+
+@pytest.mark.parametrize("symbol", ["AAPL", "BRK-B", "VOD.L", "EURUSD=X", "^GSPC", "M&M.NS", "0P000071W8.TO"])
+def test_its_own_spellings_are_accepted(symbol: str) -> None:
+    assert PROVIDER.accepts(symbol)
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def test_a9_noise_is_removed_and_the_spelling_is_kept() -> None:
+    (bar,) = parse(chart({"2026-11-19T09:30": 129.0399932861328})).observations
+    assert (bar.close, bar.text, bar.currency) == (Decimal("129.04"), "129.0399932861328", "USD")
+    assert (bar.open, bar.high, bar.low, bar.volume) == (*[Decimal("129.04")] * 3, 400)
+    assert bar.adjustment is Adjustment.RAW
+
+
+@pytest.mark.parametrize(
+    ("said", "currency", "price"), [("GBp", "GBP", "3.088"), ("ZAc", "ZAR", "3.088"), ("ILA", "ILS", "3.088")]
+)
+def test_a9_hundredths_become_their_major_unit(said: str, currency: str, price: str) -> None:
+    body = chart({"2026-11-19T09:30": 308.8}, currency=said, regularMarketPrice=308.8)
+    for fetcher in PROVIDER.fetchers:
+        (value,) = parse(body, fetcher=fetcher).observations
+        assert (value.currency, str(value.close)) == (currency, price)
+
+
+def test_the_trading_day_is_the_exchanges_on_both_sides_of_a_change_of_clocks() -> None:
+    """In Sydney clocks went forward on 2026-10-04: opening at 10:00 is midnight UTC before, 23:00 after."""
+    days = {"2026-10-02T10:00": 1.5, "2026-10-05T10:00": 2.5}
+    session = {
+        "regular": {"start": stamp("2026-11-20T10:00", SYDNEY), "end": stamp("2026-11-20T16:00", SYDNEY)}
+    }
+    body = chart(days, SYDNEY, exchangeTimezoneName="Australia/Sydney", currentTradingPeriod=session)
+    assert closes(parse(body)) == {"2026-10-02": "1.5", "2026-10-05": "2.5"}
+    assert body["chart"]["result"][0]["timestamp"][1] % 86400 == 23 * 3600
+
+
+def test_holes_are_no_prices() -> None:
+    days = {"2026-11-17T09:30": 1.5, "2026-11-18T09:30": None, "2026-11-19T09:30": 2.5}
+    answer = parse(chart(days))
+    assert closes(answer) == {"2026-11-17": "1.5", "2026-11-19": "2.5"}
+    assert not answer.rejected
+    assert parse(chart({"2026-11-18T09:30": None})).empty == {"AAPL"}
+
+
+def test_days_beside_the_window_are_left_out() -> None:
+    days = {f"2026-11-{day}T09:30": 1.5 for day in (16, 17, 18, 19)}
+    window = Window(date(2026, 11, 17), date(2026, 11, 18))
+    assert list(closes(parse(chart(days), window=window))) == ["2026-11-17", "2026-11-18"]
+    answer = parse(chart(days), window=Window(date(2026, 11, 14), date(2026, 11, 15)))
+    assert answer == Answer(empty=frozenset({"AAPL"}))
+
+
+@pytest.mark.parametrize("close", [0, -1.5, "NaN", "1e400", 10**18])
+def test_b18_one_bad_day_costs_no_other(close: Any) -> None:
+    body = json.dumps(chart({"2026-11-18T09:30": "@", "2026-11-19T09:30": 2.5})).replace('"@"', str(close))
+    answer = parse(body.encode())
+    assert closes(answer) == {"2026-11-19": "2.5"}
+    assert [one.observed_at for one in answer.rejected] == [datetime(2026, 11, 18, tzinfo=UTC)]
+
+
+# --- sessions -----------------------------------------------------------------------------------
+
+OPEN = {
+    "regularMarketTime": stamp("2026-11-20T09:58"),
+    "currentTradingPeriod": {
+        "regular": {"start": stamp("2026-11-20T09:30"), "end": stamp("2026-11-20T16:00")}
+    },
+}
+DAYS = {"2026-11-19T09:30": 1.5, "2026-11-20T09:30": 2.5}
+
+
+def test_b18_the_bar_of_a_session_in_progress_is_dropped() -> None:
+    assert closes(parse(chart(DAYS, **OPEN))) == {"2026-11-19": "1.5"}
+    assert parse(chart({"2026-11-20T09:30": 2.5}, **OPEN)).empty == {"AAPL"}
+
+
+@pytest.mark.parametrize(
+    ("traded", "answered", "is_kept"),
+    [
+        ("16:00:00", None, True),
+        ("15:59:59", None, False),
+        ("15:30:00", "16:59:59", False),
+        ("15:30:00", "17:00:00", True),
+    ],
+)
+def test_b18_a_session_is_over_when_traded_to_its_end_or_answered_an_hour_after(
+    traded: str, answered: str | None, is_kept: bool
+) -> None:
+    body = chart(DAYS, **OPEN | {"regularMarketTime": stamp(f"2026-11-20T{traded}")})
+    headers = {}
+    if answered:
+        at = datetime.fromtimestamp(stamp(f"2026-11-20T{answered}"), UTC)
+        headers = {"date": at.strftime("%a, %d %b %Y %H:%M:%S GMT")}
+    assert ("2026-11-20" in closes(parse(body, headers=headers))) == is_kept
+
+
+def test_of_a_days_two_bars_the_one_with_the_newest_trade_is_right() -> None:
+    days = DAYS | {"2026-11-20T16:00:01": 2.75}
+    body = chart(days, **OPEN | {"regularMarketTime": stamp("2026-11-20T16:00:01")})
+    assert closes(parse(body)) == {"2026-11-19": "1.5", "2026-11-20": "2.75"}
+
+
+# --- splits -------------------------------------------------------------------------------------
+
+
+def test_b18_splits_on_the_way_to_the_present_are_undone() -> None:
+    """499.23 at 4 for 1 is 124.8075: rounded to cents before the split is undone, it would miss the price."""
+    days = {
+        "2026-11-16T09:30": 124.80750274658203,
+        "2026-11-17T09:30": 129.0399932861328,
+        "2026-11-19T09:30": 130.5,
+    }
+    answer = parse(chart(days, splits=[("2026-11-17T09:30", 4, 1)]))
+    assert closes(answer) == {"2026-11-16": "499.23", "2026-11-17": "129.04", "2026-11-19": "130.5"}
+    assert [one.volume for one in answer.observations] == [100, 400, 400]
+    assert {one.adjustment for one in answer.observations} == {Adjustment.RAW}
+
+
+def test_splits_multiply_and_may_be_fractions_or_go_backwards() -> None:
+    days = {"2026-11-16T09:30": 10.0, "2026-11-19T09:30": 11.0}
+    splits = [("2026-11-17T09:30", 21, 20), ("2026-11-18T09:30", 1, 8), ("2026-11-19T09:30", 1.0125, 1)]
+    assert (
+        closes(parse(chart(days, splits=splits)))["2026-11-16"] == "1.33"
+    )  # 10 * 1.05 / 8 * 1.0125 = 1.32890625
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"regularMarketTime": stamp("2026-11-19T16:00:01")}, {"regularMarketTime": stamp("2020-01-02T16:00")}],
+)
+def test_b18_bars_that_do_not_reach_the_present_say_that_they_are_adjusted(changes: dict[str, Any]) -> None:
+    body = chart({"2026-09-01T09:30": 124.8075}, splits=[("2026-09-02T09:30", 4, 1)], **changes)
+    (bar,) = parse(body).observations
+    assert (bar.adjustment, str(bar.close)) == (Adjustment.SPLITS, "124.8075")
+
+
+def test_what_has_no_splits_is_as_traded_wherever_the_answer_ends() -> None:
+    body = chart({"2026-09-01T00:00": 1.1220825910568237}, instrumentType="CURRENCY")
+    (bar,) = parse(body).observations
+    assert (bar.adjustment, str(bar.close)) == (Adjustment.RAW, "1.1220826")
+
+
+@pytest.mark.parametrize("ratio", [(0, 1), (1, 0), (-4, 1), (10**17, 1)])
+def test_b18_an_impossible_split_stores_nothing_before_it(ratio: tuple[int, int]) -> None:
+    days = {"2026-11-16T09:30": 124.8075}
+    answer = parse(chart(days | {"2026-11-19T09:30": 1.5}, splits=[("2026-11-17T09:30", *ratio)]))
+    assert "2026-11-16" not in closes(answer)
+
+
+# --- batches ------------------------------------------------------------------------------------
+
+
+def spark(*members: dict[str, Any] | None) -> dict[str, Any]:
+    return {"spark": {"result": list(members), "error": None}}
+
+
+def member(name: str, **changes: Any) -> dict[str, Any]:
+    quote = {
+        "meta": meta(**{"symbol": name, **changes}),
+        "timestamp": [1],
+        "indicators": {"quote": [{"close": [1]}]},
+    }
+    return {"symbol": name, "response": [quote]}
+
+
+def test_b8_members_stand_in_any_order_and_a_missing_one_is_unknown() -> None:
+    body = spark(member("MSFT", regularMarketPrice=3), member("AAPL", regularMarketPrice=2))
+    answer = parse(body, ("AAPL", "MSFT", "XXX"), Fetcher.QUOTE)
+    assert {one.symbol: one.close for one in answer.observations} == {"AAPL": 2, "MSFT": 3}
+    assert kinds(answer) == {"XXX": FailureKind.UNKNOWN_SYMBOL}
+
+
+@pytest.mark.parametrize(
+    ("strange", "kind"),
+    [
+        (member("ZZZ"), FailureKind.SCHEMA_DRIFT),
+        (None, FailureKind.SCHEMA_DRIFT),
+        ({"symbol": "MSFT", "response": [{}]}, FailureKind.SCHEMA_DRIFT),
+        (member("MSFT", symbol="ZZZ"), FailureKind.IMPLAUSIBLE),
+        (member("MSFT", currency="dollars"), FailureKind.IMPLAUSIBLE),
+        (member("MSFT", regularMarketPrice=0), FailureKind.IMPLAUSIBLE),
+        (member("MSFT", regularMarketTime=stamp("2027-01-01T00:00")), FailureKind.IMPLAUSIBLE),
+        (member("MSFT", currency=None), FailureKind.SCHEMA_DRIFT),
+        (member("MSFT", currency=None, regularMarketPrice=...), FailureKind.UNKNOWN_SYMBOL),
+    ],
+)
+def test_b8_a_bad_member_costs_the_others_nothing(strange: Any, kind: FailureKind) -> None:
+    answer = parse(spark(member("AAPL"), strange), ("AAPL", "MSFT"), Fetcher.QUOTE)
+    assert [one.symbol for one in answer.observations] == ["AAPL"]
+    assert kinds(answer) == {"MSFT": kind}
+
+
+def test_b18_two_prices_for_one_symbol_are_none() -> None:
+    body = spark(member("AAPL"), member("AAPL", regularMarketPrice=1), member("MSFT"))
+    assert kinds(parse(body, ("AAPL", "MSFT"), Fetcher.QUOTE)) == {"AAPL": FailureKind.IMPLAUSIBLE}
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+def error(code: str, description: str | None, root: str = "chart") -> dict[str, Any]:
+    return {root: {"result": None, "error": {"code": code, "description": description}}}
+
+
+GONE = "No data found, symbol may be delisted"
+BEFORE = "Data doesn't exist for startDate = 631152000, endDate = 694223999"
+
+
+@pytest.mark.parametrize("status", [404, 200])
+def test_a_symbol_that_it_does_not_know(status: int) -> None:
+    for fetcher in PROVIDER.fetchers:
+        assert kinds(parse(error("Not Found", GONE), fetcher=fetcher, status=status)) == {
+            "AAPL": FailureKind.UNKNOWN_SYMBOL
+        }
+    body = error("Not Found", "No data found for spark symbols", "spark")
+    answer = parse(body, ("X", "Y"), Fetcher.QUOTE, status=status)
+    assert set(kinds(answer).values()) == {FailureKind.UNKNOWN_SYMBOL}
+
+
+def test_a_shell_is_a_symbol_that_it_does_not_know() -> None:
+    shell = {"meta": {"currency": None, "symbol": "AAPL"}, "indicators": {"quote": [{}]}}
+    for fetcher in PROVIDER.fetchers:
+        answer = parse({"chart": {"result": [shell], "error": None}}, fetcher=fetcher)
+        assert kinds(answer) == {"AAPL": FailureKind.UNKNOWN_SYMBOL}
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "Bad Request"), (422, "Unprocessable"), (200, "Bad Request")]
+)
+def test_a_window_before_its_first_day_is_empty(status: int, code: str) -> None:
+    assert parse(error(code, BEFORE), status=status) == Answer(empty=frozenset({"AAPL"}))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (429, b"Edge: Too Many Requests", Throttled),
+        (200, error("Too Many Requests", "Rate limited"), Throttled),
+        (401, error("Unauthorized", "Invalid Crumb", "finance"), KeyRefused),
+        (
+            422,
+            error("Unprocessable Entity", "1m data not available for startTime=1 and endTime=2."),
+            RequestRefused,
+        ),
+        (307, b"", ProviderDown),
+        (200, b"<!DOCTYPE html><html>consent</html>", SchemaDrift),
+        (404, error("Not Found", "HTTP 404 Not Found", "finance"), SchemaDrift),
+        (404, b"<html>no such page</html>", ProviderDown),
+        (500, error("Internal Server Error", None), ProviderDown),
+        (502, b"<html>bad gateway</html>", ProviderDown),
+        (503, {"chart": "gone fishing"}, ProviderDown),
+        (200, error("Strange", None), SchemaDrift),
+        (200, {"chart": {"result": None, "error": None}}, SchemaDrift),
+        (200, {"chart": {"result": [], "error": None}}, SchemaDrift),
+        (200, {"quoteResponse": {"result": [], "error": None}}, SchemaDrift),
+        (200, spark(member("AAPL")), SchemaDrift),
+        (200, [], SchemaDrift),
+    ],
+)
+def test_refusals_of_the_whole_call(status: int, body: object, kind: type[ProviderError]) -> None:
+    with pytest.raises(kind) as caught:
+        parse(body, status=status)
+    assert type(caught.value) is kind
+
+
+def test_b18_columns_that_do_not_match_their_times_are_drift() -> None:
+    body = chart({"2026-11-18T09:30": 1.5, "2026-11-19T09:30": 2.5})
+    columns = body["chart"]["result"][0]["indicators"]["quote"][0]
+    columns["close"] = columns["close"][:1]
+    with pytest.raises(SchemaDrift, match="other lengths"):
+        parse(body)
+    with pytest.raises(SchemaDrift, match="not one a day"):
+        parse(chart({"2026-11-19T09:30": 2.5}, dataGranularity="1mo"))
+    with pytest.raises(SchemaDrift, match="time zone"):
+        parse(chart({"2026-11-19T09:30": 2.5}, exchangeTimezoneName="Mars/Olympus"))
+
+
+# --- recordings ---------------------------------------------------------------------------------
+
+
+def test_a9_recorded_bars_to_the_last_digit() -> None:
+    """Two days of Apple after its split of 2020, as traded, against the closes every other source gives."""
+    response = recorded("yahoo", "chart_AAPL_split_and_dividend_2020.json")
+    window = Window(date(2020, 8, 31), date(2020, 11, 7))
+    bars = PROVIDER.parse(Fetcher.DAILY_BARS, ["AAPL"], window, response, now=NOW).observations
+    assert len(bars) == 49
+    first, last = bars[0], bars[-1]
+    assert [str(value) for value in (first.open, first.high, first.low, first.close, first.volume)] == [
+        *("127.58", "131", "126", "129.04", "225702700")
+    ]
+    assert (last.observed_at, str(last.close)) == (datetime(2020, 11, 6, tzinfo=UTC), "118.69")
+    assert all(-Decimal(bar.close).as_tuple().exponent <= 2 for bar in bars)
+    assert bars[0].observed_at - bars[-1].observed_at == timedelta(days=-67)
