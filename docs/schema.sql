@@ -161,10 +161,7 @@ GRANT SELECT ON TABLE pricing.api_call_queue_dead TO pricing_reader;
 CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR VALUES IN ('pending', 'processing', 'scheduled') (
     CONSTRAINT api_call_queue_live_pkey PRIMARY KEY (id)
     CONSTRAINT live_task_is_unique UNIQUE (data_type, symbol, window_start, window_end)
-    CONSTRAINT live_task_has_provider CHECK ((provider IS NOT NULL))
-    CONSTRAINT processing_has_lease CHECK (((status = 'processing'::text) = (lease_until IS NOT NULL)))
-    CONSTRAINT processing_is_claimed CHECK (((status = 'processing'::text) = (claim_token IS NOT NULL)))
-    CONSTRAINT scheduled_has_time CHECK (((status = 'scheduled'::text) = (run_after IS NOT NULL)))
+    CONSTRAINT status_has_its_columns CHECK (((provider IS NOT NULL) AND ((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((status = 'processing'::text) = (lease_until IS NOT NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
 ) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
 CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (status = 'pending'::text);

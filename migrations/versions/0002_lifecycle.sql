@@ -2,6 +2,20 @@
 
 DROP FUNCTION IF EXISTS pricing.release_tasks(bigint[], uuid);
 
+-- Each version of a row finds room beside the one before it. Packed pages were searched for what may be thrown out at
+-- every other claim, a tenth of what a task costs.
+ALTER INDEX pricing.api_call_queue_live_pkey SET (fillfactor = 45, deduplicate_items = off);
+ALTER INDEX pricing.live_task_is_unique SET (fillfactor = 45, deduplicate_items = off);
+
+-- One constraint instead of four: every statement reads and prepares each anew.
+ALTER TABLE pricing.api_call_queue_live
+    DROP CONSTRAINT live_task_has_provider, DROP CONSTRAINT processing_is_claimed,
+    DROP CONSTRAINT processing_has_lease, DROP CONSTRAINT scheduled_has_time,
+    ADD CONSTRAINT status_has_its_columns CHECK (
+        provider IS NOT NULL
+        AND (status = 'processing') = (claim_token IS NOT NULL) AND (status = 'processing') = (lease_until IS NOT NULL)
+        AND (status = 'scheduled') = (run_after IS NOT NULL));
+
 
 -- ── Dead tasks and hold-off ────────────────────────────────────────────────────────────────────────
 

@@ -269,7 +269,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
                 turn += 1
 
     assert at_once(9, run) == []
-    assert core.one("SELECT count(*) FROM pricing.collector_call_log") > 20, "there was work to quarrel about"
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log") > 3, "there was work to quarrel about"
     assert {"completed", "worker_lost", "cancelled", "retried"} <= {task.status for task in core.tasks()} | {
         error["kind"] for task in core.tasks() for error in task.errors
     }

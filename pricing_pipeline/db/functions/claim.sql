@@ -17,7 +17,7 @@ DECLARE
     used bigint;
     most_tasks integer;
     is_probe boolean;
-    backfill_first boolean;
+    ahead bigint;
     planned record;
     fitting integer;
 BEGIN
@@ -55,7 +55,6 @@ BEGIN
         max_calls := 1;
     END IF;
     used := pricing.bytes_used(wanted_provider, now_);
-    backfill_first := state.claims % 10 = 9;
     -- Locking more rows than the units can pay for would be work for nothing.
     SELECT least(max_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
                  CASE WHEN min(c.units_per_symbol) > 0 THEN chosen.units_left / min(c.units_per_symbol) END)
@@ -64,24 +63,29 @@ BEGIN
         most_tasks := 1;
     END IF;
 
+    -- Every tenth claim begins with a backfill, so that live work never starves it.
+    IF state.claims % 10 = 9 THEN
+        SELECT q.id INTO ahead FROM pricing.api_call_queue_live q
+        WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
+        ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
+
     FOR planned IN
-        WITH ahead AS MATERIALIZED (
-            -- Every tenth claim begins with a backfill, so that live work never starves it. Busy symbols are left
-            -- out here and below, not later: many tasks of one that is being fetched would hide all others.
-            -- OFFSET 0 keeps it a look into the index for each row: a join would read what finished claims left there.
+        WITH rest AS MATERIALIZED (
+            -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all
+            -- others. OFFSET 0 keeps it a look into the index for each row: a join would read what finished claims
+            -- left there.
             SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
             FROM pricing.api_call_queue_live q
-            WHERE backfill_first AND q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
-              AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
-            ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED),
-        rest AS MATERIALIZED (
-            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
-            FROM pricing.api_call_queue_live q
-            WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id NOT IN (SELECT ahead.id FROM ahead)
+            WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
               AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
             ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED),
         placed AS MATERIALIZED (
-            SELECT c.*, row_number() OVER () AS place FROM (SELECT * FROM ahead UNION ALL SELECT * FROM rest) c),
+            SELECT c.*, row_number() OVER () AS place FROM (
+                SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
+                FROM pricing.api_call_queue_live q WHERE q.id = ahead
+                UNION ALL SELECT * FROM rest) c),
         kinds AS MATERIALIZED (
             SELECT k.data_type, k.fetcher, cap.units_per_call, cap.units_per_symbol, cap.batch_size, cap.window_batch_size
             FROM pricing.provider_capabilities cap JOIN pricing.data_type_registry k USING (fetcher)
