@@ -45,13 +45,14 @@ def refreshing(
     client: Callable[..., ProviderClient] = ProviderClient,
     deadline: float = 10.0,
 ) -> Iterator[Refresher]:
-    """A refresher on clients of both providers, closed with them."""
+    """A refresher on clients of the sample's providers, closed with them."""
     with (
         client(PROVIDERS["twelvedata"], f"{sandbox_url}/twelvedata", key, deadline=deadline) as twelvedata,
         client(PROVIDERS["mfapi"], f"{sandbox_url}/mfapi", deadline=deadline) as mfapi,
+        client(PROVIDERS["yahoo"], f"{sandbox_url}/yahoo", deadline=deadline) as yahoo,
         Refresher(
             engine,
-            {"twelvedata": twelvedata, "mfapi": mfapi},
+            {"twelvedata": twelvedata, "mfapi": mfapi, "yahoo": yahoo},
             worker=worker,
             run_id=run_id,
             on_report=reports if reports is not None else Reports(),

@@ -25,6 +25,7 @@ class RunningSandbox:
         self.url = url
         self.twelvedata_url = f"{url}/twelvedata"
         self.mfapi_url = f"{url}/mfapi"
+        self.yahoo_url = f"{url}/yahoo"
         self.key = sandbox.settings.twelvedata_key
         self.sandbox = sandbox
         self._client = client
@@ -91,6 +92,9 @@ class Asked:
 
     def mfapi(self, endpoint: str, **params: str) -> Reply:
         return self._ask("mfapi", endpoint, params, {})
+
+    def yahoo(self, endpoint: str, **params: str) -> Reply:
+        return self._ask("yahoo", endpoint, params, {})
 
     def bars(self, symbol: str, **params: str) -> list[dict[str, str]]:
         """Daily bars, oldest first; all that one page holds, unadjusted, unless told otherwise."""

@@ -396,6 +396,7 @@ def sandbox(
         int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
     ] = 0,
     mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
     key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = "sandbox-key",
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
@@ -408,7 +409,7 @@ def sandbox(
     log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Serve look-alikes of Twelve Data and mfapi.in until Ctrl-C; `up` does so by itself.
+    """Serve look-alikes of the providers until Ctrl-C; `up` does so by itself.
 
     \b
     Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
@@ -422,6 +423,7 @@ def sandbox(
         credits_per_minute=credits_per_minute or None,
         credits_per_day=credits_per_day or None,
         mfapi_calls_per_second=mfapi_calls_per_second or None,
+        yahoo_calls_per_minute=yahoo_calls_per_minute or None,
         twelvedata_key=key,
         latency_ms=latency_ms,
         seed=seed,
@@ -433,9 +435,12 @@ def sandbox(
         url = f"http://{settings.host}:{sock.getsockname()[1]}"
         application = create_app(settings)
         if as_json:
-            print_event({"event": "listening", "url": url, "providers": ["twelvedata", "mfapi"]})
+            print_event(
+                {"event": "listening", "url": url, "providers": sorted(application.state.sandbox.providers)}
+            )
         else:
-            typer.echo(f"The sandbox answers at {url}/twelvedata and {url}/mfapi. Ctrl-C stops it.")
+            names = ", ".join(f"{url}/{name}" for name in sorted(application.state.sandbox.providers))
+            typer.echo(f"The sandbox answers at {names}. Ctrl-C stops it.")
         try:
             make_server(application).run(sockets=[sock])
         finally:

@@ -12,6 +12,8 @@ _PLAIN_DIGITS = 9
 """Digits that tell all binary32 numbers apart: a literal with no more of them is not spelled-out noise."""
 _SURE_DIGITS = 15
 """Digits that a binary64 number surely holds; those behind are its noise."""
+_KEPT = 10**6
+"""Parts of a unit that adjusted prices are kept in."""
 _MANTISSA = 24
 _ROUNDED = Context(prec=_SURE_DIGITS, rounding=ROUND_HALF_EVEN)
 # Prices of all kinds lie between; beyond, the floats are whole numbers or lose digits by themselves.
@@ -24,35 +26,51 @@ def without_noise(literal: Decimal) -> Decimal:
     A literal of up to nine digits is returned as it is. A longer one that spells a binary32 number out gives the
     shortest decimal which that number stands for; of any other, the digits behind the fifteenth are rounded away.
     """
-    if not literal.is_finite() or len(literal.as_tuple().digits) <= _PLAIN_DIGITS:
+    digits = len(literal.as_tuple().digits)
+    if not literal.is_finite() or digits <= _PLAIN_DIGITS:
         return literal
     if _LEAST < abs(literal) < _BELOW:
-        single = _shortest_of_single(abs(literal))
-        if single is not None:
-            return single.copy_sign(literal)
-    if len(literal.as_tuple().digits) <= _SURE_DIGITS:
-        return literal
-    return _trimmed(_ROUNDED.plus(literal))
+        mantissa, shift = _single(abs(literal))
+        places = -int(literal.as_tuple().exponent)
+        spelled = _half_even(mantissa * 10**places, 1 << shift)
+        if abs(spelled - int(abs(literal).scaleb(places))) <= 1:
+            return _shortest(2 * mantissa, 1, 2 << shift).copy_sign(literal)
+    return literal if digits <= _SURE_DIGITS else _trimmed(_ROUNDED.plus(literal))
 
 
-def _shortest_of_single(value: Decimal) -> Decimal | None:
-    """The shortest decimal of the binary32 number that `value` spells out; None if it spells out none."""
+def before_division(literal: Decimal, new: Decimal, old: Decimal) -> Decimal:
+    """The shortest decimal that gives `literal` when divided by `new` / `old`, cut to six places, and made a binary32.
+
+    All three must be above zero. That finds 28.75 behind 0.1283479928970337, the 224th part of it: six places are
+    what adjusted prices are kept with. Raises ArithmeticError for a literal that no price can be.
+    """
+    if not _LEAST < literal < _BELOW:
+        raise ArithmeticError(f"{literal} is out of range")
+    mantissa, shift = _single(literal)
+    (new_over, new_under), (old_over, old_under) = new.as_integer_ratio(), old.as_integer_ratio()
+    over, under = new_over * old_under, new_under * old_over
+    # The reach is half a step of the binary32 number and half a millionth.
+    return _shortest(2 * mantissa * over * _KEPT, over * (_KEPT + (1 << shift)), (2 << shift) * under * _KEPT)
+
+
+def _single(value: Decimal) -> tuple[int, int]:
+    """The binary32 number next to a value between the bounds: a mantissa, to be divided by 2 to a power."""
     over, under = value.as_integer_ratio()
-    # mantissa / 2**shift is the binary32 number next to the value.
     exponent = over.bit_length() - under.bit_length()
     exponent -= over << max(-exponent, 0) < under << max(exponent, 0)
     shift = _MANTISSA - 1 - exponent
-    mantissa = _half_even(over << shift, under)
-    places = -int(value.as_tuple().exponent)
-    spelled = int(value.scaleb(places))
-    if abs(_half_even(mantissa * 10**places, 1 << shift) - spelled) > 1:
-        return None
-    for scale in range(places + 1):
-        power = 10**scale
-        nearest = _half_even(mantissa * power, 1 << shift)
-        if 2 * abs((nearest << shift) - mantissa * power) <= power:
-            return Decimal(nearest).scaleb(-scale)
-    return None
+    return _half_even(over << shift, under), shift
+
+
+def _shortest(middle: int, reach: int, under: int) -> Decimal:
+    """The decimal of the fewest places between (middle - reach) / under and (middle + reach) / under."""
+    places = 0
+    while True:
+        power = 10**places
+        nearest = _half_even(middle * power, under)
+        if abs(nearest * under - middle * power) <= reach * power:
+            return Decimal(nearest).scaleb(-places)
+        places += 1
 
 
 def _half_even(over: int, under: int) -> int:

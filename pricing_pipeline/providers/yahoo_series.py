@@ -29,9 +29,8 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said
-from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.noise import before_division, without_noise
 from pricing_pipeline.providers.values import (
-    MAX_DIGITS,
     Implausible,
     check_bar,
     check_day,
@@ -49,13 +48,13 @@ from pricing_pipeline.providers.values import (
 
 SETTLING = timedelta(hours=1)
 """How long after a session its bar may still change: exchanges delay what they give away by up to half an hour."""
-LEAST_SCALE, MOST_SCALE = 2, 8
-"""Bounds of `priceHint`, the decimals that Yahoo shows and an undone split is rounded to."""
 
 _UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
 """Types of instruments that have no splits."""
-_LONGEST_HOLIDAY = timedelta(days=14)
-"""How long an exchange may be closed without its newest bar being old."""
+_LONGEST_WEEKEND, _LONGEST_HOLIDAY = timedelta(days=4), timedelta(days=14)
+"""How much older than the newest price, and than today, the newest bar of an answer until now may be."""
+_Ratio = tuple[Decimal, Decimal]
+"""So many new shares for so many old ones."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 Figure = int | Annotated[Decimal, Field(allow_inf_nan=True)]
@@ -78,7 +77,6 @@ class _Meta(Schema):
     traded_at: int = Field(alias="regularMarketTime")
     zone: str = Field(alias="exchangeTimezoneName")
     instrument: str | None = Field(None, alias="instrumentType")
-    decimals: int | None = Field(None, alias="priceHint")
     interval: str | None = Field(None, alias="dataGranularity")
     periods: _Periods | None = Field(None, alias="currentTradingPeriod")
 
@@ -189,7 +187,7 @@ def _bars(
         raise SchemaDrift(f"{what} names no known time zone ({said(meta.zone)}); nothing was stored.")
     unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
-    present = max(_local(meta.traded_at, zone), unfinished - _LONGEST_HOLIDAY)
+    present = max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
     is_whole = meta.instrument in _UNSPLIT
     found: dict[date, list[_Bar]] = {}
     rejected = []
@@ -280,7 +278,7 @@ def _ratios(series: Series, zone: ZoneInfo) -> list[tuple[date, Decimal, Decimal
     ]
 
 
-def _ratio(ratios: Sequence[tuple[date, Decimal, Decimal]], day: date) -> tuple[Decimal, Decimal]:
+def _ratio(ratios: Sequence[tuple[date, Decimal, Decimal]], day: date) -> _Ratio:
     """What splits after `day` have made of its shares: so many new for so many old ones."""
     new, old = Decimal(1), Decimal(1)
     for since, numerator, denominator in ratios:
@@ -294,24 +292,20 @@ def _bar(
     bar: _Bar,
     meta: _Meta,
     unit: tuple[str, int],
-    ratio: tuple[Decimal, Decimal] | None,
+    ratio: _Ratio | None,
     now: datetime,
 ) -> Observation | RejectedValue:
     """One day; without `ratio` its prices stay divided by splits that the answer does not reach."""
     text, at = spelling(bar.close), midnight(day)
-    scale = min(max(meta.decimals or LEAST_SCALE, LEAST_SCALE), MOST_SCALE)
 
     def price(raw: Figure | None, what: str) -> Decimal | None:
-        if raw is None:
-            return None
-        return price_of(_undone(price_of(_meant(raw), what), ratio, scale), f"{what} before its splits")
+        return None if raw is None else _undivided(price_of(_meant(raw), what), ratio)
 
     try:
         check_day(day, None, now)
         close = price_of(price(bar.close, "close"))
         open_, high, low = price(bar.open, "open"), price(bar.high, "high"), price(bar.low, "low")
         check_bar(close, open_, high, low)
-        volume = volume_of(bar.volume)
         observation = Observation(
             symbol=meta.symbol,
             observed_at=at,
@@ -321,7 +315,7 @@ def _bar(
             open=open_,
             high=high,
             low=low,
-            volume=None if volume is None else _undone(volume, ratio and (ratio[1], ratio[0]), 0),
+            volume=_unmultiplied(volume_of(bar.volume), ratio),
             adjustment=Adjustment.SPLITS if ratio is None else Adjustment.RAW,
         )
         return rescale(observation, unit[1])
@@ -335,14 +329,21 @@ def _meant(raw: Figure) -> Decimal:
     return without_noise(value) if value.is_finite() else value
 
 
-def _undone(value: Decimal, ratio: tuple[Decimal, Decimal] | None, scale: int) -> Decimal:
-    """The value before the splits; exact when there were none."""
+def _undivided(price: Decimal, ratio: _Ratio | None) -> Decimal:
+    """The price before the splits."""
     if ratio is None or ratio[0] == ratio[1]:
-        return value
-    undone = _WIDE.divide(_WIDE.multiply(value, ratio[0]), ratio[1])
-    if undone.adjusted() >= MAX_DIGITS:
-        raise Implausible(f"{value} cannot have been {undone} before its splits")
-    return decimal_of(_WIDE.quantize(undone, Decimal(1).scaleb(-scale)), "the price before its splits")
+        return price
+    try:
+        return price_of(before_division(price, *ratio), "the price before its splits")
+    except ArithmeticError:
+        raise Implausible(f"{price} cannot be a price divided by splits") from None
+
+
+def _unmultiplied(volume: Decimal | None, ratio: _Ratio | None) -> Decimal | None:
+    """The volume before the splits, in whole shares."""
+    if volume is None or ratio is None or ratio[0] == ratio[1]:
+        return volume
+    return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:

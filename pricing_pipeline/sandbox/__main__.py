@@ -28,6 +28,7 @@ def run(
     credits_per_minute: Annotated[int, typer.Option(help="Twelve Data's plan; 0 for no cap.")] = 2000,
     credits_per_day: Annotated[int, typer.Option(help="Twelve Data's plan; 0 for no cap.")] = 0,
     mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
     key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = DEFAULT_KEY,
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
@@ -39,7 +40,7 @@ def run(
     ] = ErrorStyle.STATUS,
     log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
 ) -> None:
-    """Serve Twelve Data and mfapi.in look-alikes until interrupted.
+    """Serve look-alikes of the providers until interrupted.
 
     Example: python -m pricing_pipeline.sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
     """
@@ -49,6 +50,7 @@ def run(
             credits_per_minute=credits_per_minute or None,
             credits_per_day=credits_per_day or None,
             mfapi_calls_per_second=mfapi_calls_per_second or None,
+            yahoo_calls_per_minute=yahoo_calls_per_minute or None,
             twelvedata_key=key,
             latency_ms=latency_ms,
             seed=seed,

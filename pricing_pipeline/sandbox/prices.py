@@ -97,12 +97,12 @@ class Market:
 
     def is_listed(self, instrument: Instrument, now: datetime) -> bool:
         """Whether it has traded yet: before its first day it has no price at all."""
-        return now >= self._session(instrument, instrument.first_day)[0]
+        return now >= self.session(instrument, instrument.first_day)[0]
 
     def last_final_day(self, instrument: Instrument, now: datetime) -> date:
         """The newest day whose bar will not change any more. It need not be a trading day."""
         today = now.astimezone(instrument.zone).date()
-        is_over = now >= self._session(instrument, today)[1]
+        is_over = now >= self.session(instrument, today)[1]
         return today if is_over else today - timedelta(days=1)
 
     def final_bars(self, instrument: Instrument, first: date, last: date) -> list[Bar]:
@@ -112,7 +112,7 @@ class Market:
     def forming_bar(self, instrument: Instrument, now: datetime) -> Bar | None:
         """Today's bar as far as the day has come, or None when no day is in progress."""
         today = now.astimezone(instrument.zone).date()
-        opening, closing = self._session(instrument, today)
+        opening, closing = self.session(instrument, today)
         if not opening <= now < closing or not self._series(instrument).is_trading_day(today):
             return None
         quote = self.quote(instrument, now)
@@ -168,7 +168,7 @@ class Market:
 
     def _day(self, instrument: Instrument, now: datetime) -> _State:
         day = now.astimezone(instrument.zone).date()
-        if not self._always and now < self._session(instrument, day)[0]:
+        if not self._always and now < self.session(instrument, day)[0]:
             day -= timedelta(days=1)
         key = f"{instrument.kind}:{instrument.symbol}"
         known = self._days.get(key)
@@ -212,7 +212,7 @@ class Market:
         return self._path(instrument, day, Day(close, close + reach, close - reach, close, 0))
 
     def _path(self, instrument: Instrument, day: date, prices: Day) -> _Path:
-        opening, closing = self._session(instrument, day)
+        opening, closing = self.session(instrument, day)
         length = int((closing - opening).total_seconds())
         key = f"{self._seed}:{instrument.kind}:{instrument.symbol}:{day}"
         opened, high, low, close, _ = prices
@@ -234,7 +234,7 @@ class Market:
             salt=pick(key, 0, 1 << 32),
         )
 
-    def _session(self, instrument: Instrument, day: date) -> tuple[datetime, datetime]:
+    def session(self, instrument: Instrument, day: date) -> tuple[datetime, datetime]:
         """When the day's trading opens and closes."""
         if instrument.kind is Kind.EQUITY and not self._always:
             return _hours(instrument.zone, day)

@@ -2,6 +2,7 @@
 
 /twelvedata/...   as https://api.twelvedata.com/...
 /mfapi/...        as https://api.mfapi.in/...
+/yahoo/...        as https://query1.finance.yahoo.com/...
 /_sandbox/...     control and audit
 """
 
@@ -81,6 +82,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,
+            date_header=False,  # the sandbox's clock gives the date
         )
     )
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from email.utils import format_datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +18,7 @@ from pricing_pipeline.sandbox.mfapi import MfApi
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.twelvedata import TwelveData
+from pricing_pipeline.sandbox.yahoo import Yahoo
 
 Clock = Callable[[], datetime]
 """Gives the time, aware and in UTC."""
@@ -33,7 +35,8 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
-        providers: tuple[Provider, ...] = (TwelveData(settings, market), MfApi(settings, market))
+        dialects = (TwelveData, MfApi, Yahoo)
+        providers: tuple[Provider, ...] = tuple(dialect(settings, market) for dialect in dialects)
         self.settings = settings
         self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}
         self.log = CallLog(settings.log_memory, settings.log_path)
@@ -75,7 +78,12 @@ class Sandbox:
                         return Response(status_code=_CLIENT_LEFT)
                 reply = distorted(provider.answer(call), faults, call)
             status, sent = reply.status, len(reply.body)
-            headers = {"Content-Type": reply.content_type, **admission.headers, **reply.headers}
+            headers = {
+                "Date": format_datetime(call.now, usegmt=True),
+                "Content-Type": reply.content_type,
+                **admission.headers,
+                **reply.headers,
+            }
             return Response(reply.body, reply.status, headers)
         finally:
             self.log.end(record, status, sent)

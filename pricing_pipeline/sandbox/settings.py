@@ -34,6 +34,13 @@ class SandboxSettings:
     credit_window: Literal["calendar", "sliding"] = "calendar"
     """The provider counts per minute of its clock; `sliding` counts the last 60 seconds and is stricter."""
     mfapi_calls_per_second: int | None = None
+    yahoo_calls_per_minute: int | None = None
+    yahoo_hole_every: int | None = None
+    """About every so manieth bar of Yahoo's is a hole: nulls where its values would be."""
+    yahoo_unknown: Literal["error", "shell"] = "error"
+    """What Yahoo answers for a symbol that it does not know: 404, or 200 with an empty shell."""
+    yahoo_consent: bool = False
+    """Yahoo redirects every call to a page that asks for consent, as it does in Europe now and then."""
     latency_ms: int = 0
     """Added to every provider call."""
     error_style: Literal["status", "body"] = "status"
@@ -55,6 +62,8 @@ class SandboxSettings:
             ("credits_per_minute", 1),
             ("credits_per_day", 1),
             ("mfapi_calls_per_second", 1),
+            ("yahoo_calls_per_minute", 1),
+            ("yahoo_hole_every", 2),
             ("latency_ms", 0),
             ("log_memory", 1),
         ):

@@ -107,6 +107,28 @@ def test_f1_what_is_watched_is_stored_by_one_call_a_type(
     assert bodies < reports.total("wire_bytes") < bodies + 4 * 1000, "bodies and headers"
 
 
+def test_a11_a_route_is_all_it_takes_to_fetch_from_yahoo(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """Twenty quotes to a call; bars come as traded, though Yahoo divides them and keeps them in floats."""
+    core.rows(
+        "UPDATE pricing.provider_routing SET provider = 'yahoo' WHERE data_type IN ('equity_quote', 'equity_daily')"
+    )
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in (*symbols(38), "NOPE1")))
+    work_until(refresher, is_idle(core))
+    quotes = calls(sandbox, "yahoo")
+    assert quotes == [("/v7/finance/spark", 1, 200)] * 2
+    assert core.statuses() == {**dict.fromkeys(symbols(38), "completed"), "NOPE1": "failed"}
+    latest = core.latest("S0001")
+    assert latest is not None
+    assert (latest.provider, latest.currency, latest.fresh) == ("yahoo", "USD", True)
+
+    around_its_split = Window(date(2005, 2, 24), date(2005, 3, 1))
+    assert refresher.backfill(refresher.plan_backfill(DAILY, around_its_split, ["AAPL"])) == Progress(1, 0, 0)
+    bars = core.history("AAPL", DAILY, around_its_split.start, around_its_split.end)
+    assert [str(bar.close) for bar in bars] == ["88.93", "88.99", "44.86", "44.50"]
+
+
 def test_b6_a_drain_keeps_what_is_watched_fresh_while_it_works(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:

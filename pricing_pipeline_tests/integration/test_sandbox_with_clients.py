@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import FailureKind, Fetcher, Window
-from pricing_pipeline.errors import KeyRefused, Throttled
+from pricing_pipeline.domain import Adjustment, FailureKind, Fetcher, Window
+from pricing_pipeline.errors import KeyRefused, ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.recorded import recorded_bars
@@ -81,3 +81,59 @@ def test_a6_clients_understand_its_refusals(style):
         with clients(sandbox, "another-key-of-16-or-more") as (twelvedata, _), pytest.raises(KeyRefused):
             twelvedata.fetch(Fetcher.QUOTE, ["AAPL"], None)
         assert [call["refused"] for call in sandbox.calls()] == [True, False]
+
+
+def yahoo_client(sandbox: RunningSandbox) -> ProviderClient:
+    return ProviderClient(PROVIDERS["yahoo"], sandbox.yahoo_url)
+
+
+@pytest.mark.parametrize("style", [{}, {"market_hours": "exchange"}, {"yahoo_unknown": "shell"}])
+def test_a11_yahoos_client_reads_the_sandbox(style):
+    with running_sandbox(clock=lambda: NOON, **style) as sandbox, yahoo_client(sandbox) as yahoo:
+        for symbols in (["AAPL", "EURUSD=X", "BTC-USD", "NOPE"], ["^NOPE"], ["EURUSD=X"]):
+            answer = yahoo.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
+            assert {one.symbol for one in answer.observations} == {
+                one for one in symbols if "NOPE" not in one
+            }
+            assert {one.kind for one in answer.failures} <= {FailureKind.UNKNOWN_SYMBOL}
+            assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in answer.observations)
+        days = [
+            one.observed_at.day
+            for one in yahoo.fetch(Fetcher.DAILY_BARS, ["AAPL"], now=NOON).answer.observations
+        ]
+        assert days == [12, 13, 16, 17], "today's session is in progress"
+        for nothing in (date(2026, 11, 14), date(1990, 1, 1)):
+            window = Window(nothing, nothing)
+            assert yahoo.fetch(Fetcher.DAILY_BARS, ["AAPL"], window, now=NOON).answer.empty == {"AAPL"}
+
+
+def test_a9_yahoos_client_undoes_noise_and_splits_of_thirteen_years():
+    """Among them are Apple's split of 2005, 2000 and Microsoft's of 2003; what comes out is what was recorded."""
+    window = Window(date(2000, 3, 1), date(2013, 2, 28))
+    with running_sandbox(clock=lambda: NOON) as sandbox, yahoo_client(sandbox) as yahoo:
+        for symbol, bars in recorded_bars().items():
+            found = yahoo.fetch(Fetcher.DAILY_BARS, [symbol], window, now=NOON).answer
+            assert not found.rejected
+            assert {one.adjustment for one in found.observations} == {Adjustment.RAW}
+            assert [
+                (one.observed_at.date(), one.open, one.high, one.low, one.close, one.volume)
+                for one in found.observations
+            ] == [
+                (bar.day, *map(Decimal, (bar.open, bar.high, bar.low, bar.close, bar.volume)))
+                for bar in bars
+                if bar.day <= window.end
+            ]
+    assert {bar.split for bar in recorded_bars()["AAPL"]} == {1, 2, 4}
+
+
+def test_a11_yahoos_client_understands_its_refusals():
+    with running_sandbox(yahoo_calls_per_minute=1) as sandbox, yahoo_client(sandbox) as yahoo:
+        yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
+        with pytest.raises(Throttled):
+            yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
+    with (
+        running_sandbox(yahoo_consent=True) as sandbox,
+        yahoo_client(sandbox) as yahoo,
+        pytest.raises(ProviderDown, match="consent"),
+    ):
+        yahoo.fetch(Fetcher.QUOTE, ["AAPL"])

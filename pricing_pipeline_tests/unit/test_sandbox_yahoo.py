@@ -1,0 +1,140 @@
+"""The sandbox's Yahoo Finance: recorded shapes, its noise, splits, holes and refusals."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline_tests.recordings import recorded
+from pricing_pipeline_tests.sandbox_server import Asked, parsed
+
+CHART, SPARK = "v8/finance/chart/", "v7/finance/spark"
+IN_SESSION = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
+
+
+def epoch(day: str) -> str:
+    return str(int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()))
+
+
+def series(asked: Asked, symbol: str, **params: str) -> dict[str, Any]:
+    (found,) = parsed(asked.yahoo(CHART + symbol, interval="1d", **params))["chart"]["result"]
+    return found
+
+
+def bars(asked: Asked, first: str, last: str, symbol: str = "AAPL") -> list[tuple[str, float | None]]:
+    found = series(asked, symbol, period1=epoch(first), period2=epoch(last), events="split")
+    zone = datetime.fromtimestamp
+    days = [str(zone(at, UTC).date()) for at in found.get("timestamp", [])]
+    closes = found["indicators"]["quote"][0].get("close", [])
+    return list(zip(days, closes, strict=True))
+
+
+def test_a_chart_has_the_recorded_shape() -> None:
+    theirs = json.loads(recorded("yahoo", "chart_AAPL_split_and_dividend_2020.json").body)["chart"]["result"][
+        0
+    ]
+    ours = series(Asked(), "AAPL", period1=epoch("2005-01-01"), period2=epoch("2006-01-01"), events="split")
+    assert ours["meta"].keys() <= theirs["meta"].keys()
+    assert (
+        next(iter(ours["events"]["splits"].values())).keys()
+        == theirs["events"]["splits"]["1598880600"].keys()
+    )
+    assert ours["indicators"].keys() == theirs["indicators"].keys()
+    assert ours["indicators"]["quote"][0].keys() == theirs["indicators"]["quote"][0].keys()
+
+
+def test_a_batch_has_the_recorded_shape_and_silence() -> None:
+    theirs = json.loads(recorded("yahoo", "spark_batch_trimmed.json").body)["spark"]["result"][0]
+    body = parsed(Asked().yahoo(SPARK, symbols="AAPL,NOPE,EURUSD=X,BTC-USD", range="1d", interval="1d"))
+    members = {member["symbol"]: member for member in body["spark"]["result"]}
+    assert set(members) == {"AAPL", "EURUSD=X", "BTC-USD"}
+    for member in members.values():
+        assert member.keys() == theirs.keys()
+        (ours,) = member["response"]
+        assert ours.keys() == theirs["response"][0].keys()
+        assert ours["meta"].keys() >= theirs["response"][0]["meta"].keys() - {"gmtoffset"}
+
+
+def test_prices_are_divided_by_later_splits_and_spelled_as_binary32() -> None:
+    """Apple closed at 88.99 on 2005-02-25 and split 2 for 1 on the next trading day."""
+    found = bars(Asked(), "2005-02-25", "2005-03-01")
+    assert [close for _, close in found] == [44.494998931884766, 44.86000061035156]
+
+
+def test_a_split_is_named_in_answers_that_hold_its_first_day() -> None:
+    asked = Asked()
+    for first, is_named in (("2005-02-22", True), ("2005-02-28", True), ("2005-03-01", False)):
+        found = series(asked, "AAPL", period1=epoch(first), period2=epoch("2005-03-04"), events="split")
+        assert ("events" in found) == is_named
+    assert "events" not in series(asked, "AAPL", period1=epoch("2005-02-22"), period2=epoch("2005-03-04"))
+
+
+def test_a_weekend_has_no_time_stamps_and_days_before_the_first_are_refused() -> None:
+    found = series(Asked(), "AAPL", period1=epoch("2010-01-02"), period2=epoch("2010-01-03"))
+    assert "timestamp" not in found
+    assert found["indicators"]["quote"] == [{}]
+    reply = Asked().yahoo(CHART + "AAPL", period1=epoch("1990-01-02"), period2=epoch("1991-01-03"))
+    theirs = json.loads(recorded("yahoo", "error_400_no_data_in_range.json").body)["chart"]["error"]
+    assert (reply.status, parsed(reply)["chart"]["error"]["code"]) == (400, theirs["code"])
+    assert parsed(reply)["chart"]["error"]["description"].startswith(theirs["description"][:20])
+
+
+def test_the_bar_of_a_session_in_progress_looks_like_all_others() -> None:
+    asked = Asked(IN_SESSION, market_hours="exchange")
+    found = series(asked, "AAPL", range="5d", events="split")
+    assert found["meta"]["regularMarketTime"] == int(IN_SESSION.timestamp())
+    assert date.fromtimestamp(found["timestamp"][-1]) == IN_SESSION.date()
+    period = found["meta"]["currentTradingPeriod"]["regular"]
+    assert period["start"] == found["timestamp"][-1] < found["meta"]["regularMarketTime"] < period["end"]
+
+
+def test_holes_stay_on_their_days() -> None:
+    asked = Asked(yahoo_hole_every=5)
+    wide = dict(bars(asked, "2010-01-01", "2010-03-01"))
+    holes = {day for day, close in wide.items() if close is None}
+    assert len(holes) == len(wide) // 5
+    assert {day for day, close in bars(asked, "2010-02-01", "2010-03-01") if close is None} <= holes
+
+
+def test_what_it_answers_for_unknown_symbols() -> None:
+    reply = Asked().yahoo(CHART + "NOPE", range="1d", interval="1d")
+    theirs = recorded("yahoo", "error_404_symbol_delisted.json")
+    assert (reply.status, parsed(reply)) == (theirs.status, json.loads(theirs.body))
+    (shell,) = parsed(Asked(yahoo_unknown="shell").yahoo(CHART + "NOPE"))["chart"]["result"]
+    assert (shell["meta"]["currency"], shell["indicators"]["quote"]) == (None, [{}])
+    assert Asked().yahoo(SPARK, symbols="NOPE,NOPE2").status == 404
+    assert Asked().yahoo(SPARK, symbols=",".join("ABCDEFGHIJKLMNOPQRSTU")).status == 400
+
+
+def test_a6_its_limit_is_per_minute_and_its_refusal_is_text() -> None:
+    asked = Asked(yahoo_calls_per_minute=2)
+    replies = [asked.yahoo(CHART + "AAPL") for _ in range(3)]
+    assert [reply.status for reply in replies] == [200, 200, 429]
+    assert replies[2].body == recorded("yahoo", "error_429_edge_text.txt").body.strip()
+    with pytest.raises(SettingsError):
+        SandboxSettings(yahoo_calls_per_minute=0)
+
+
+def test_asking_for_consent_is_a_redirect() -> None:
+    reply = Asked(yahoo_consent=True).yahoo(CHART + "AAPL")
+    assert (reply.status, reply.body) == (307, b"")
+    assert "Location" in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "status"),
+    [
+        ("v10/finance/quoteSummary/AAPL", {}, 404),
+        (CHART + "AAPL", {"interval": "1m"}, 422),
+        (CHART + "AAPL", {"range": "17d"}, 400),
+        (CHART + "AAPL", {"period1": "soon"}, 400),
+        (CHART + "EUR/USD", {}, 404),
+    ],
+)
+def test_what_the_sandbox_does_not_serve(path: str, params: dict[str, str], status: int) -> None:
+    assert Asked().yahoo(path, **params).status == status
