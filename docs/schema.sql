@@ -13,6 +13,10 @@ GRANT USAGE ON SCHEMA pricing TO pricing_worker;
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 
+-- 
+CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
+
 -- Numbers tasks.
 CREATE SEQUENCE pricing.task_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.task_id_seq TO pricing_worker;
@@ -376,7 +380,7 @@ CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
     symbol text NOT NULL  -- Its name at the providers.
     name text  -- For people.
-    currency text  -- ISO 4217 code of its prices; NULL = not known.
+    currency text  -- ISO 4217; learned from the first answer where it is not given. Values in another currency are held.
     scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
     update_mode text NOT NULL DEFAULT 'api'::text  -- api = refreshed; manual = left alone.
     is_active boolean NOT NULL DEFAULT true  -- False = left alone.
@@ -406,7 +410,10 @@ CREATE TABLE pricing.latest_prices (
     call_id bigint NOT NULL  -- The call that brought it: collector_call_log has its run, time and bytes.
     source_text text NOT NULL  -- The price in the source's own digits.
     cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
+    adjustment text NOT NULL DEFAULT 'raw'::text  -- That of the pair's history. The newest value is the same on every basis.
+    changed_at timestamp with time zone  -- observed_at with which this value first came. A price whose observed_at runs far ahead of it may be frozen at its source.
     CONSTRAINT latest_prices_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
     CONSTRAINT cache_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 18)))
 ) WITH (fillfactor=70);
@@ -440,7 +447,23 @@ CREATE TABLE pricing.pair_views (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_views TO pricing_worker;
 GRANT SELECT ON TABLE pricing.pair_views TO pricing_reader;
 
--- Current belief about every past value, unadjusted; one table partition per data type. amount is the close, NAV or quote.
+-- What people know of a symbol's prices, or of all of a data type (symbol NULL). A symbol's own row replaces the broad one. No row = no bounds.
+CREATE TABLE pricing.plausibility_bounds (
+    data_type text NOT NULL  -- Whose values they bound.
+    symbol text  -- NULL = every symbol of the type without a row of its own.
+    lowest numeric  -- Lower prices are held.
+    highest numeric  -- Higher prices are held.
+    jumps_trusted_until timestamp with time zone  -- Until then no value is held for being far from the last one: after a split or a change of unit that a person has checked.
+    CONSTRAINT plausibility_bounds_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+    CONSTRAINT bounds_are_upright CHECK ((lowest <= highest))
+    CONSTRAINT highest_is_a_price CHECK (((highest > (0)::numeric) AND (highest < 'Infinity'::numeric)))
+    CONSTRAINT lowest_is_a_price CHECK (((lowest >= (0)::numeric) AND (lowest < 'Infinity'::numeric)))
+);
+CREATE UNIQUE INDEX plausibility_bounds_pair ON pricing.plausibility_bounds USING btree (data_type, symbol) NULLS NOT DISTINCT;
+GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_reader;
+GRANT SELECT ON TABLE pricing.plausibility_bounds TO pricing_worker;
+
+-- Current belief about every past value; one table partition per data type. amount is the close, NAV or quote.
 CREATE TABLE pricing.price_history (
     data_type text NOT NULL  -- What it is the price of.
     symbol text NOT NULL  -- What it is the price of.
@@ -455,7 +478,9 @@ CREATE TABLE pricing.price_history (
     provider text NOT NULL  -- Who said so.
     call_id bigint NOT NULL  -- The call that brought it.
     fetched_at timestamp with time zone NOT NULL  -- When we came to believe it.
+    adjustment text NOT NULL DEFAULT 'raw'::text  -- raw = as traded on its day; splits = divided by every split since. One for all values of a symbol in a data type.
     CONSTRAINT price_history_pkey PRIMARY KEY (data_type, symbol, observed_at)
+    CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 ) PARTITION BY LIST (data_type);
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.price_history TO pricing_worker;
 GRANT SELECT ON TABLE pricing.price_history TO pricing_reader;
@@ -477,7 +502,9 @@ CREATE TABLE pricing.price_revisions (
     recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
     revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
     revised_by bigint NOT NULL  -- The call that brought another value.
+    adjustment text NOT NULL DEFAULT 'raw'::text  -- As in price_history.
     CONSTRAINT price_revisions_pkey PRIMARY KEY (data_type, symbol, observed_at, revised_at)
+    CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 );
 GRANT INSERT, SELECT ON TABLE pricing.price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.price_revisions TO pricing_reader;
@@ -586,6 +613,49 @@ CREATE TABLE pricing.provider_state (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
+
+-- Answers that brought values which are held: one for each call that brought a new one. API keys are blotted out.
+CREATE TABLE pricing.quarantined_bodies (
+    call_id bigint NOT NULL  -- The call, in collector_call_log as long as that is kept.
+    body bytea NOT NULL  -- Compressed by zlib: the first 1,000,000 bytes of the body.
+    size integer NOT NULL  -- Bytes of the whole body, uncompressed.
+    http_status integer  -- The status it came with.
+    recorded_at timestamp with time zone NOT NULL  -- When it came.
+    CONSTRAINT quarantined_bodies_pkey PRIMARY KEY (call_id)
+    CONSTRAINT body_is_bounded CHECK ((octet_length(body) <= 1100000))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_bodies TO pricing_worker;
+GRANT SELECT ON TABLE pricing.quarantined_bodies TO pricing_reader;
+
+-- Values that a provider sent and that are not believed: never prices, kept for people. The same value is one row, however often it comes.
+CREATE TABLE pricing.quarantined_values (
+    value_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers held values.
+    data_type text NOT NULL  -- What it was sent as.
+    symbol text NOT NULL  -- What was asked for.
+    provider text NOT NULL  -- Who sent it.
+    observed_at timestamp with time zone  -- The source's time; NULL when it names none that can be.
+    kind text NOT NULL  -- refused, currency, bounds, unit, jump, spike or split: docs/truth.md.
+    value text NOT NULL  -- The source's own spelling of the price; empty where the answer as a whole was refused.
+    reason text NOT NULL  -- Why it is not believed, in words.
+    bar jsonb  -- All that would be stored if it were true: close, open, high, low, volume, currency, adjustment, as text. NULL when it could not be read.
+    call_id bigint NOT NULL  -- The first call that brought it; quarantined_bodies may have its body.
+    recorded_at timestamp with time zone NOT NULL  -- When it first came.
+    last_seen_at timestamp with time zone NOT NULL  -- When it last came.
+    last_call_id bigint NOT NULL  -- The last call that brought it.
+    times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
+    status text NOT NULL DEFAULT 'held'::text  -- held = waits for a person; released = believed after all and stored; rejected = wrong for good.
+    resolved_at timestamp with time zone  -- When a person has decided.
+    resolved_by text  -- Who has decided.
+    resolution text  -- Why so, in the person's words.
+    CONSTRAINT quarantined_values_pkey PRIMARY KEY (value_id)
+    CONSTRAINT same_value_is_one_row UNIQUE NULLS NOT DISTINCT (data_type, symbol, observed_at, kind, value, provider)
+    CONSTRAINT held_is_unresolved CHECK (((status = 'held'::text) = (resolved_at IS NULL)))
+    CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['held'::text, 'released'::text, 'rejected'::text])))
+    CONSTRAINT value_is_short CHECK ((length(value) <= 100))
+);
+CREATE INDEX quarantined_values_seen ON pricing.quarantined_values USING btree (last_seen_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
+GRANT SELECT ON TABLE pricing.quarantined_values TO pricing_reader;
 
 -- Counts changes of the registry, so that the sensor knows when to reload the code location.
 CREATE TABLE pricing.registry_state (
@@ -786,13 +856,17 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
 
--- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
 -- Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
+
+-- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
+CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -806,8 +880,8 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pr
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Stored values of a symbol between two UTC days, both included, oldest first, unadjusted; exact decimals. Quotes and NAVs have a close only.
-CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
+-- Stored values of a symbol between two UTC days, both included, oldest first; exact decimals. adjustment says whether prices are as traded (raw) or divided by later splits (splits). Quotes and NAVs have a close only.
+CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.
@@ -852,6 +926,10 @@ GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span, and, for a pair without any, the newest of another data type.
+CREATE FUNCTION pricing.known_values(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.known_values(text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
 
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -903,8 +981,8 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
--- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing.
-CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+-- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.
+CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Makes pending what has waited long enough.
@@ -914,9 +992,17 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7. Waits for no lock longer than a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
+
+-- Forgets values 90 days after a person decided on them, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
+CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
+
+-- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts. Returns how many are new.
+CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 
 -- Live tasks without those of backfills, counted up to a limit, by the index that claims use.
 CREATE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1044,6 +1130,10 @@ GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
 -- Notes what went wrong without stopping anything else: in the table, and in the server's log, which keeps it even if the transaction is rolled back.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
+
+-- Warns of prices whose source sends ever newer times with the same value. They are not refused: one answer cannot tell a quiet market from a frozen source. Returns how many.
+CREATE FUNCTION pricing.warn_frozen() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;

@@ -9,7 +9,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── ReadReplica          the database takes no writes: a replica, not the primary
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
-    ├── UnknownDataType / UnknownSymbol / UnknownTask / InvalidRange   a request that makes no sense
+    ├── UnknownDataType / UnknownSymbol / UnknownTask / UnknownValue / InvalidRange   a request that makes no sense
     ├── CapExceeded              a user asks for more pairs than one user may have
     ├── LockHeld                 what must not overlap itself is at work already
     └── ProviderError            one call to a provider went wrong
@@ -60,6 +60,10 @@ class UnknownSymbol(PricingError):
 
 class UnknownTask(PricingError):
     """The queue holds no task of this id."""
+
+
+class UnknownValue(PricingError):
+    """The quarantine holds no value of this id, or its answer is not kept any more."""
 
 
 class InvalidRange(PricingError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named, query
-from pricing_pipeline.domain import Call, Observation, Stored
+from pricing_pipeline.domain import Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import ReadReplica
+from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
 
-DEFAULT_SCALE = 2
 MAX_DIGITS = 18
 """Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
 
@@ -38,6 +38,10 @@ class LatestPrice:
     fresh: bool
     paused: bool
     """Its instrument is paused: nothing of it is fetched."""
+    provider_active: bool
+    """False when the provider that sent it has been switched off since."""
+    frozen_since: datetime | None
+    """Since when (source's time) the value stays the same under ever newer times; None if it moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Bar:
     currency: str | None
     provider: str
     fetched_at: datetime
+    adjustment: Adjustment = Adjustment.RAW
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +100,50 @@ def to_decimal(amount: int, scale: int) -> Decimal:
     return Decimal(amount).scaleb(-scale)
 
 
-def store(connection: Connection, call: Call, observations: Iterable[Observation]) -> list[Stored]:
+def known(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
+    """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
+    spans: dict[str, tuple[datetime, datetime]] = {}
+    for row in observations:
+        first, last = spans.get(row.symbol, (row.observed_at, row.observed_at))
+        spans[row.symbol] = min(first, row.observed_at), max(last, row.observed_at)
+    if not spans:
+        return {}
+    symbols = sorted(spans)
+    rows = connection.execute(
+        query("prices.known"),
+        {
+            "data_type": call.data_type,
+            "symbols": symbols,
+            "first_times": [spans[symbol][0] for symbol in symbols],
+            "last_times": [spans[symbol][1] for symbol in symbols],
+            "is_latest": call.window is None,
+        },
+    )
+    return {row.symbol: _known(row) for row in rows}
+
+
+def store(
+    connection: Connection,
+    call: Call,
+    observations: Iterable[Observation],
+    known_symbols: Mapping[str, Known] | None = None,
+) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
 
     Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
-    is ever deleted. Call it only for symbols whose tasks the claim still holds.
+    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known_symbols` is what `known`
+    says of them, asked here if it is not given.
     """
     rows = list(observations)
     if not rows:
         return []
-    symbols = sorted({row.symbol for row in rows})
-    scales = _scales(connection, call.data_type, symbols)
+    about = known(connection, call, rows) if known_symbols is None else known_symbols
     connection.execute(query("prices.open_staging"))
     driver = connection.connection.driver_connection
     assert driver is not None  # noqa: S101 - a checked-out connection has one
     with driver.cursor() as cursor, cursor.copy(named("prices.stage").rstrip(";")) as copy:
         for row in rows:
-            copy.write_row(_staged(row, scales.get(row.symbol, DEFAULT_SCALE)))
+            copy.write_row(_staged(row, about[row.symbol]))
     merged = connection.execute(
         query("prices.merge"),
         {
@@ -177,7 +209,7 @@ def is_known(connection: Connection, symbol: str) -> bool:
 def history(
     connection: Connection, symbol: str, data_type: str, first_day: date, last_day: date
 ) -> list[Bar]:
-    """Stored values between two days, both included, oldest first; unadjusted."""
+    """Stored values between two days, both included, oldest first, on the basis that each names."""
     rows = connection.execute(
         query("prices.history"),
         {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
@@ -209,13 +241,31 @@ def _decimals(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _scales(connection: Connection, data_type: str, symbols: list[str]) -> dict[str, int]:
-    rows = connection.execute(query("prices.scales"), {"data_type": data_type, "symbols": symbols})
-    return {row.symbol: row.scale for row in rows}
+def _known(row: Row[Any]) -> Known:
+    nearest = (
+        (row.earlier_at, row.earlier_amount, row.earlier_scale),
+        (row.newest_at, row.newest_amount, row.newest_scale),
+        (row.later_at, row.later_amount, row.later_scale),
+        (row.kin_at, row.kin_amount, row.kin_scale),
+    )
+    return Known(
+        scale=DEFAULT_SCALE if row.scale is None else row.scale,
+        currency=row.currency,
+        adjustment=None if row.adjustment is None else Adjustment(row.adjustment),
+        lowest=row.lowest,
+        highest=row.highest,
+        newest_at=row.newest_at,
+        are_jumps_trusted=row.jumps_are_trusted,
+        anchors=tuple(
+            Point(at, to_decimal(amount, scale))
+            for at, amount, scale in nearest
+            if at is not None and amount > 0
+        ),
+    )
 
 
-def _staged(row: Observation, at_least: int) -> tuple[object, ...]:
-    scale = scale_of(row, at_least)
+def _staged(row: Observation, about: Known) -> tuple[object, ...]:
+    scale = scale_of(row, about.scale)
     return (
         row.symbol,
         row.observed_at,
@@ -227,6 +277,8 @@ def _staged(row: Observation, at_least: int) -> tuple[object, ...]:
         row.currency,
         row.volume,
         row.text,
+        # A history has one basis, which its newest value shares with every other.
+        about.adjustment or row.adjustment,
     )
 
 
@@ -242,6 +294,8 @@ def _latest(row: Row[Any]) -> LatestPrice:
         age_seconds=row.age_seconds,
         fresh=row.fresh,
         paused=row.paused,
+        provider_active=row.provider_active,
+        frozen_since=row.frozen_since,
     )
 
 
@@ -259,4 +313,5 @@ def _bar(row: Row[Any]) -> Bar:
         currency=row.currency,
         provider=row.provider,
         fetched_at=row.fetched_at,
+        adjustment=Adjustment(row.adjustment),
     )

@@ -10,16 +10,24 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import limits, prices, queue
-from pricing_pipeline.domain import Answer, Call, FailureKind, SymbolFailure
+from pricing_pipeline import limits, prices, quarantine, queue
+from pricing_pipeline.domain import (
+    Answer,
+    Call,
+    FailureKind,
+    Observation,
+    RejectedValue,
+    Stored,
+    SymbolFailure,
+)
 from pricing_pipeline.errors import (
     ClientFault,
     DatabaseError,
@@ -32,6 +40,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
+from pricing_pipeline.plausibility import Doubted, Known, Verdict, judge
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
 
@@ -63,7 +72,7 @@ class Tally:
     """What was done for one data type since the last report.
 
     `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows by the UTC month's first day.
+    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine.
     """
 
     data_type: str
@@ -73,6 +82,7 @@ class Tally:
     added: int = 0
     revised: int = 0
     failed: int = 0
+    held: int = 0
     symbols: set[str] = field(default_factory=set)
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
@@ -84,6 +94,7 @@ class Tally:
         self.added += other.added
         self.revised += other.revised
         self.failed += other.failed
+        self.held += other.held
         self.symbols |= other.symbols
         self.months.update(other.months)
         self.providers |= other.providers
@@ -97,7 +108,7 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched) -> Tally:
         except DBAPIError as error:
             if not _is_refusal(error):
                 raise
-            tally = _store_in_parts(engine, call, fetched.answer, call.symbols)
+            tally = _store_in_parts(engine, call, fetched, call.symbols)
             is_held = bool(tally.symbols or tally.failed)
             _transact(engine, lambda connection: _close(connection, call, fetched, is_held=is_held))
     except DBAPIError as error:
@@ -176,7 +187,7 @@ def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
             is_held=bool(held),
         )
 
-    return _store(connection, call, fetched.answer, held, finish)
+    return _store(connection, call, fetched, held, finish)
 
 
 def _close(connection: Connection, call: Call, fetched: Fetched, *, is_held: bool) -> None:
@@ -202,7 +213,7 @@ def _kind_of(answer: Answer) -> FailureKind | None:
 def _store(
     connection: Connection,
     call: Call,
-    answer: Answer,
+    fetched: Fetched,
     held: set[int],
     finish: Callable[[list[int]], object],
 ) -> Tally:
@@ -210,18 +221,19 @@ def _store(
 
     `finish` is called last, with the ids of the tasks that were served.
     """
+    answer = fetched.answer
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
-    observations = [o for o in answer.observations if o.symbol in ids]
-    stored = {row.symbol: row for row in prices.store(connection, call, observations)}
+    given = [o for o in answer.observations if o.symbol in ids]
+    known = prices.known(connection, call, given)
+    verdicts = _judged(connection, call, given, known)
+    observations = [row for verdict in verdicts.values() for row in verdict.good]
+    stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
     empty = [symbol for symbol in answer.empty if symbol in ids]
     failures = [failure for failure in answer.failures if failure.symbol in ids]
-    failures += [
-        SymbolFailure(
-            row.symbol, FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
-        )
-        for row in stored.values()
-        if row.is_stale_source
-    ]
+    doubts = _doubts(answer, verdicts, ids)
+    if doubts:
+        quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
+    failures += _unserved(call, verdicts, stored)
     failed = {failure.symbol for failure in failures}
     done = sorted((set(stored) | set(empty)) - failed)
 
@@ -237,6 +249,7 @@ def _store(
         added=sum(row.added for row in stored.values()),
         revised=sum(row.revised for row in stored.values()),
         failed=len(failures),
+        held=len(doubts),
         symbols=set(done),
         months=Counter(
             o.observed_at.date().replace(day=1)
@@ -246,7 +259,68 @@ def _store(
     )
 
 
-def _store_in_parts(engine: Engine, call: Call, answer: Answer, symbols: Sequence[str]) -> Tally:
+def _judged(
+    connection: Connection, call: Call, given: Iterable[Observation], known: Mapping[str, Known]
+) -> dict[str, Verdict]:
+    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
+    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in given:
+        by_symbol[row.symbol].append(row)
+    is_latest = call.window is None
+    verdicts = {
+        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
+        for symbol, rows in by_symbol.items()
+    }
+    doubted = [symbol for symbol, verdict in verdicts.items() if verdict.held]
+    if doubted:
+        for symbol, points in quarantine.witnesses(connection, call, doubted).items():
+            about = replace(known[symbol], witnesses=points)
+            verdicts[symbol] = judge(about, by_symbol[symbol], call.fetcher, is_latest=is_latest)
+    return verdicts
+
+
+def _doubts(
+    answer: Answer, verdicts: Mapping[str, Verdict], ids: Mapping[str, int]
+) -> list[Doubted | RejectedValue | SymbolFailure]:
+    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole."""
+    rejected = [value for value in answer.rejected if value.symbol in ids]
+    shown = {value.symbol for value in rejected}
+    whole = [
+        failure
+        for failure in answer.failures
+        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
+    ]
+    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
+
+
+def _unserved(
+    call: Call, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
+) -> list[SymbolFailure]:
+    """Symbols of which values came, and of which none serves."""
+    failures = []
+    for symbol, verdict in verdicts.items():
+        row = stored.get(symbol)
+        if row is not None and not row.is_stale_source:
+            continue
+        if verdict.held:
+            kind = FailureKind.IMPLAUSIBLE
+            message = (
+                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
+                "`pricing-pipeline quarantine list` shows them."
+            )
+        elif row is not None:
+            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        else:
+            kind = FailureKind.MISCONFIGURED
+            message = (
+                f"{call.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
+                "cannot be mixed with it. Route it to a provider of the same adjustment."
+            )
+        failures.append(SymbolFailure(symbol, kind, message))
+    return failures
+
+
+def _store_in_parts(engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str]) -> Tally:
     """Store the answer for some symbols; by halves where that is refused, down to those that are to blame."""
     ids = {task.id for task in call.tasks if task.symbol in symbols}
     try:
@@ -255,7 +329,7 @@ def _store_in_parts(engine: Engine, call: Call, answer: Answer, symbols: Sequenc
             lambda connection: _store(
                 connection,
                 call,
-                answer,
+                fetched,
                 ids & queue.held(connection, call),
                 lambda done: queue.complete(connection, done, call.claim_token),
             ),
@@ -272,8 +346,8 @@ def _store_in_parts(engine: Engine, call: Call, answer: Answer, symbols: Sequenc
         )
         return Tally(call.data_type, failed=1)
     middle = len(symbols) // 2
-    tally = _store_in_parts(engine, call, answer, symbols[:middle])
-    tally.add(_store_in_parts(engine, call, answer, symbols[middle:]))
+    tally = _store_in_parts(engine, call, fetched, symbols[:middle])
+    tally.add(_store_in_parts(engine, call, fetched, symbols[middle:]))
     return tally
 
 

@@ -21,6 +21,7 @@ app = typer.Typer(
 _queue = typer.Typer(help="Look at the fetch queue, and step in.")
 _registry = typer.Typer(help="Look at the data types, or add one.")
 _instrument = typer.Typer(help="Pause instruments, or resume them.")
+_quarantine = typer.Typer(help="Look at values that are not believed.")
 _db = typer.Typer(help="Look after the database.")
 
 for _command in (
@@ -43,10 +44,13 @@ _registry.command("list")(commands.registry_list)
 _registry.command("add")(commands.registry_add)
 _instrument.command("pause")(commands.instrument_pause)
 _instrument.command("resume")(commands.instrument_resume)
+_quarantine.command("list")(commands.quarantine_list)
+_quarantine.command("body")(commands.quarantine_body)
 _db.command("upgrade")(commands.db_upgrade)
 app.add_typer(_queue, name="queue")
 app.add_typer(_registry, name="registry")
 app.add_typer(_instrument, name="instrument")
+app.add_typer(_quarantine, name="quarantine")
 app.add_typer(_db, name="db")
 app.command()(commands.sandbox)
 

@@ -184,7 +184,7 @@ def history(
     plot: Annotated[bool, typer.Option("--plot", help="Draw it instead of listing it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the stored values of a symbol between two days (UTC, both included), unadjusted, oldest first.
+    """Show the stored values of a symbol between two days (UTC, both included), oldest first.
 
     \b
     Example: pricing-pipeline history IBM --data-type equity_daily --from 2008-09 --to 2009-03 --plot
@@ -237,6 +237,39 @@ def status(as_json: Json = False) -> None:
 
     if not implementation.status(as_json=as_json):
         raise typer.Exit(1)
+
+
+def quarantine_list(
+    data_type: Annotated[
+        str | None, typer.Option("--data-type", metavar="DATA_TYPE", help="Only this data type.")
+    ] = None,
+    symbol: Annotated[
+        str | None, typer.Option("--symbol", metavar="SYMBOL", help="Only this symbol.")
+    ] = None,
+    at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Show values that a provider sent and that are not believed, the latest first.
+
+    \b
+    Example: pricing-pipeline quarantine list --data-type equity_daily --symbol AAPL
+    """
+    from pricing_pipeline.cli import held
+
+    held.show(data_type, symbol, at_most, as_json=as_json)
+
+
+def quarantine_body(
+    value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
+) -> None:
+    """Write the answer that brought a held value, as its provider sent it but for API keys.
+
+    \b
+    Example: pricing-pipeline quarantine body 17
+    """
+    from pricing_pipeline.cli import held
+
+    held.body(value_id)
 
 
 def queue_list(

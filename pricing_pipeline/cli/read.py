@@ -23,9 +23,9 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.cli.plot import Candle, draw
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.domain import DataType, Fetcher, Window
+from pricing_pipeline.domain import Adjustment, DataType, Fetcher, Window
 from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.prices import Bar
+from pricing_pipeline.prices import Bar, LatestPrice
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
@@ -63,8 +63,8 @@ def price(symbol: str, *, as_json: bool) -> None:
                     moment(one.observed_at),
                     moment(one.fetched_at),
                     duration(one.age_seconds),
-                    "paused" if one.paused else "fresh" if one.fresh else "stale",
-                    one.provider,
+                    _state(one),
+                    one.provider if one.provider_active else f"{one.provider} (switched off)",
                 )
                 for one in found
             ],
@@ -74,6 +74,11 @@ def price(symbol: str, *, as_json: bool) -> None:
         hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, is_paused=is_paused)}")
     elif reading.requested and not as_json:
         hint(_IS_FETCHED)
+
+
+def _state(one: LatestPrice) -> str:
+    state = "paused" if one.paused else "fresh" if one.fresh else "stale"
+    return state if one.frozen_since is None else f"{state}, the same since {moment(one.frozen_since)}"
 
 
 def _what_will_come(symbol: str, requested: int, *, is_paused: bool) -> str:
@@ -123,6 +128,7 @@ def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
         "currency": bar.currency,
         "provider": bar.provider,
         "fetched_at": bar.fetched_at,
+        "adjustment": bar.adjustment.value,
     }
 
 
@@ -146,6 +152,8 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         return [when, *("" if value is None else decimal(value) for value in values), bar.currency]
 
     print_table(["day" if _is_daily(kind) else "time (UTC)", *shown, ""], map(cells, bars), right=shown)
+    if any(bar.adjustment is Adjustment.SPLITS for bar in bars):
+        hint("These prices are divided by every split since their day.")
 
 
 def _draw(symbol: str, kind: DataType, bars: Sequence[Bar]) -> None:

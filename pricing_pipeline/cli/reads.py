@@ -97,6 +97,8 @@ def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) ->
             age_seconds=row.age_seconds,
             fresh=row.fresh,
             paused=row.paused,
+            provider_active=row.provider_active,
+            frozen_since=row.frozen_since,
         )
         for row in rows
     ]

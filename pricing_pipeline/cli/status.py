@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import demand, limits
+from pricing_pipeline import demand, limits, quarantine
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import duration, moment, print_json, print_role_faults, print_table, size
@@ -37,6 +37,7 @@ class Overview:
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
+    quarantine: Sequence[quarantine.Count] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -59,6 +60,7 @@ def status(*, as_json: bool) -> bool:
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
+                quarantine.counts(connection),
             )
     except DatabaseError as failure:
         error = str(failure)
@@ -99,6 +101,7 @@ def _content(
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "warnings": [asdict(one) for one in overview.warnings],
+        "quarantine": [asdict(one) for one in overview.quarantine],
         "urls": state.get("urls", {}),
         "processes": state.get("processes", {}),
         "home": str(settings.home.absolute()),
@@ -193,6 +196,7 @@ def _say(content: Mapping[str, Any]) -> None:
         _say_types(content)
         _say_quota(content["quota"])
         _say_budget(content["budget"])
+        _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])
 
 
@@ -233,6 +237,25 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
             for name, one in quota.items()
         ]
         print_table(["provider", "units left now", "quota left", "blocked"], rows)
+
+
+def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
+    if counts:
+        typer.echo()
+        rows = [
+            (
+                one["data_type"],
+                one["provider"],
+                one["kind"],
+                one["held"],
+                one["symbols"],
+                moment(one["last_seen_at"]),
+            )
+            for one in counts
+        ]
+        headings = ["not believed", "from", "kind", "values", "symbols", "last"]
+        print_table(headings, rows, right=["values", "symbols"])
+        typer.echo("`pricing-pipeline quarantine list` shows them.")
 
 
 def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:

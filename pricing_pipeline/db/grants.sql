@@ -76,7 +76,7 @@ BEGIN
         -- First what the owner tells the pipeline; then prices, which no refresh deletes; then the ring that pruning empties.
         worker_exceptions (pattern, privileges) AS (VALUES
             ('(data_type_registry|registry_state|user_caps|alembic_version)', 'SELECT'),
-            ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing)', 'SELECT'),
+            ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments)', 'SELECT, INSERT, UPDATE'),
             ('price_revisions', 'SELECT, INSERT'),
             ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),

@@ -53,6 +53,9 @@ _HISTORY_COLUMNS = dg.TableSchema(
         dg.TableColumn("provider", "text", description="Who said so."),
         dg.TableColumn("call_id", "bigint", description="The call that brought it, in collector_call_log."),
         dg.TableColumn("fetched_at", "timestamptz", description="When it was stored."),
+        dg.TableColumn(
+            "adjustment", "text", description="raw = as traded; splits = divided by later splits."
+        ),
     ]
 )
 _LATEST_COLUMNS = dg.TableSchema(

@@ -139,6 +139,7 @@ class Reporter:
             "rows_revised": dg.MetadataValue.int(tally.revised),
             "symbols": dg.MetadataValue.int(len(tally.symbols)),
             "failed": dg.MetadataValue.int(tally.failed),
+            "held_as_implausible": dg.MetadataValue.int(tally.held),
             "calls": dg.MetadataValue.int(tally.calls),
             "bytes": dg.MetadataValue.int(tally.wire_bytes),
         }

@@ -65,7 +65,8 @@ class Fetched:
     """A call that brought an answer, and what it cost.
 
     `http_status` is None and `wire_bytes` 0 when no symbol was worth a call. `headers` holds those
-    about limits, with names in lower case. `content_length_missing`: the size was not announced.
+    about limits, with names in lower case. `content_length_missing`: the size was not announced. `body` is evidence
+    for people: unpacked, and every key in it blotted out.
     """
 
     answer: Answer
@@ -73,6 +74,7 @@ class Fetched:
     wire_bytes: int = 0
     content_length_missing: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
 
     @property
     def units_left(self) -> int | None:
@@ -181,6 +183,7 @@ class ProviderClient:
             headers={
                 name: value for name, value in response.headers.items() if name.startswith(_LIMIT_HEADERS)
             },
+            body=self._blotted(response.body),
         )
 
     def _read(
@@ -283,6 +286,13 @@ class ProviderClient:
         for key in self._secrets():
             text = text.replace(key, "***")
         return text
+
+    def _blotted(self, body: bytes) -> bytes:
+        """The body without even short keys, which `_without_key` leaves where prices are read."""
+        for key in self._secrets():
+            if len(key) < _LEAST_UNMISTAKABLE_KEY:
+                body = body.replace(key.encode(), b"***")
+        return body
 
     def _secrets(self) -> list[str]:
         """All keys, the longest first: one may begin like another."""

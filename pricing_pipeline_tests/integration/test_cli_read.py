@@ -60,6 +60,8 @@ def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
         "provider": "twelvedata",
         "fresh": True,
         "paused": False,
+        "provider_active": True,
+        "frozen_since": None,
     }
 
 
@@ -131,7 +133,7 @@ def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
     rows = content.pop("rows")
     assert content == {"symbol": "AAPL", "data_type": DAILY, "from": "2013-02-01", "to": "2013-02-28"}
     assert all(row.pop("fetched_at").endswith("Z") for row in rows)
-    common = {"currency": "USD", "provider": "twelvedata"}
+    common = {"currency": "USD", "provider": "twelvedata", "adjustment": "raw"}
     # One row has one scale, that of its most exact price.
     assert rows == [
         {

@@ -24,6 +24,7 @@ KEYS = {
         "quota",
         "budget",
         "warnings",
+        "quarantine",
         "urls",
         "processes",
         "home",

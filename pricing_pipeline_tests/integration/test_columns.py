@@ -33,14 +33,15 @@ COLUMNS = {
     "currency": "currency",
     "volume": "volume",
     "source_text": "text",
+    "adjustment": "adjustment",
 }
 """Column that holds what a provider said, and the field of Observation it comes from."""
-NOT_STORED = {"adjustment"}
-"""Fields of Observation that no column holds."""
+KNOWN_OF_THE_SOURCE = {"adjustment"}
+"""Fields of Observation that a parser knows of its source, and no answer says."""
 OURS = {"data_type", "provider", "call_id"}
 """What every table says beside."""
 TABLES = {
-    "latest_prices": {"fetched_at", "cache_ttl_minutes"},
+    "latest_prices": {"fetched_at", "cache_ttl_minutes", "changed_at"},
     "price_history": {"fetched_at"},
     "price_revisions": {"recorded_at", "revised_at", "revised_by"},
 }
@@ -133,7 +134,7 @@ def test_b26_every_column_is_filled_by_an_answer_or_is_ours(core: Core) -> None:
 
 
 def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(core: Core) -> None:
-    assert {field.name for field in fields(Observation)} == set(COLUMNS.values()) | NOT_STORED
+    assert {field.name for field in fields(Observation)} == set(COLUMNS.values())
     full = Observation(
         *("AAPL", datetime(2026, 11, 20, tzinfo=UTC), Decimal("3.1"), "3.1", "USD"),
         *(Decimal(value) for value in ("2.1", "4.1", "1.1", "7")),
@@ -151,6 +152,7 @@ def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(c
         "volume": 7,
     }
     stored |= {"symbol": "AAPL", "currency": "USD", "observed_at": full.observed_at, "source_text": "3.1"}
+    stored |= {"adjustment": "raw"}
     assert stored.keys() == COLUMNS.keys()
     for row in (bar, latest):
         assert {name: value for name, value in row._mapping.items() if name in stored} == {
@@ -171,7 +173,7 @@ def test_b26_every_provider_and_fetcher_says_where_its_values_come_from() -> Non
 @pytest.mark.parametrize("key", SOURCES, ids=lambda key: "-".join(key))
 def test_b26_what_must_be_stored_must_be_in_the_answer(key: tuple[str, Fetcher]) -> None:
     sources = SOURCES[key]
-    names = {field.name for field in fields(Observation)} - NOT_STORED
+    names = {field.name for field in fields(Observation)} - KNOWN_OF_THE_SOURCE
     assert {name for name in names if not may_be_missing(name)} <= set(sources) <= names
     for name, source in sources.items():
         if source is not None:

@@ -35,14 +35,16 @@ COMMENT ON FUNCTION pricing.release(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.price(wanted_symbol text)
 RETURNS TABLE (data_type text, symbol text, price numeric, currency text, observed_at timestamptz,
-               fetched_at timestamptz, fresh boolean, provider text)
+               fetched_at timestamptz, fresh boolean, provider text, provider_active boolean, frozen_since timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
     SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
-           NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider
+           NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider,
+           coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false),
+           CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END
     FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers.
@@ -53,20 +55,20 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
-    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing.';
+    'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
-               currency text, provider text, fetched_at timestamptz)
+               currency text, provider text, fetched_at timestamptz, adjustment text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' AS $$
     SELECT h.observed_at, h.open_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.high_amount * ('1e-' || h.scale)::pg_catalog.numeric,
            h.low_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.amount * ('1e-' || h.scale)::pg_catalog.numeric,
-           h.volume, h.currency, h.provider, h.fetched_at
+           h.volume, h.currency, h.provider, h.fetched_at, h.adjustment
     FROM pricing.price_history h
     WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
       AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC' AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
     ORDER BY h.observed_at
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date) IS
-    'Stored values of a symbol between two UTC days, both included, oldest first, unadjusted; exact decimals. Quotes and NAVs have a close only.';
+    'Stored values of a symbol between two UTC days, both included, oldest first; exact decimals. adjustment says whether prices are as traded (raw) or divided by later splits (splits). Quotes and NAVs have a close only.';

@@ -71,7 +71,7 @@ BEGIN
             ('recover_tasks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
             ('clean_subscriptions', interval '1 minute'), ('repair_demand', interval '1 minute'),
             ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
-            ('resolve_tasks', interval '1 minute'), ('forget_views', interval '1 hour'),
+            ('resolve_tasks', interval '1 minute'), ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('prune', interval '1 hour')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
         WHERE coalesce(d.last_success_at <= now_ - v.every, true)

@@ -7,7 +7,7 @@ BEGIN
         CREATE TEMP TABLE price_staging (
             symbol text NOT NULL, observed_at timestamptz NOT NULL,
             amount bigint NOT NULL, open_amount bigint, high_amount bigint, low_amount bigint,
-            scale smallint NOT NULL, currency text, volume numeric, source_text text NOT NULL
+            scale smallint NOT NULL, currency text, volume numeric, source_text text NOT NULL, adjustment text NOT NULL
         ) ON COMMIT DELETE ROWS;
     END IF;
 END $$;
@@ -40,7 +40,7 @@ BEGIN
         SELECT s.* FROM pg_temp.price_staging s WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
     changed AS MATERIALIZED (
         SELECT h.data_type, h.symbol, h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale,
-               h.currency, h.volume, h.provider, h.call_id, h.fetched_at
+               h.currency, h.volume, h.provider, h.call_id, h.fetched_at, h.adjustment
         FROM staged s JOIN pricing.price_history h
             ON h.data_type = wanted_type AND h.symbol = s.symbol AND h.observed_at = s.observed_at
         WHERE NOT (pricing.same_amount(h.amount, h.scale, s.amount, s.scale)
@@ -51,16 +51,16 @@ BEGIN
     kept AS (
         INSERT INTO pricing.price_revisions
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, recorded_at, revised_at, revised_by)
+             provider, call_id, recorded_at, revised_at, revised_by, adjustment)
         SELECT c.data_type, c.symbol, c.observed_at, c.amount, c.open_amount, c.high_amount, c.low_amount, c.scale,
-               c.currency, c.volume, c.provider, c.call_id, c.fetched_at, now_, from_call
+               c.currency, c.volume, c.provider, c.call_id, c.fetched_at, now_, from_call, c.adjustment
         FROM changed c ORDER BY c.symbol, c.observed_at),
     written AS (
         INSERT INTO pricing.price_history AS h
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at)
+             provider, call_id, fetched_at, adjustment)
         SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
-               s.currency, s.volume, from_provider, from_call, now_
+               s.currency, s.volume, from_provider, from_call, now_, s.adjustment
         FROM staged s
         WHERE NOT EXISTS (SELECT FROM pricing.price_history x
                           WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at)
@@ -70,27 +70,33 @@ BEGIN
             SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
                 low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
                 volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
-                fetched_at = excluded.fetched_at
+                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment
         RETURNING h.symbol, h.observed_at),
     newest AS (
         SELECT DISTINCT ON (s.symbol) s.* FROM staged s
         WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
     latest AS (
         INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text)
-        SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
+             adjustment, changed_at)
+        SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text,
+               n.adjustment, n.observed_at
         FROM newest n ORDER BY n.symbol
         ON CONFLICT (data_type, symbol) DO UPDATE
             SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
                 observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                call_id = excluded.call_id, source_text = excluded.source_text
+                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
+                changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
+                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
             WHERE l.observed_at <= excluded.observed_at
         RETURNING l.symbol),
     verified AS (
-        UPDATE pricing.instruments i SET verified_at = now_
-        FROM pricing.data_type_registry r
-        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.verified_at IS NULL
-          AND i.symbol IN (SELECT s.symbol FROM staged s))
+        -- The first answer that names a currency settles which one is right from then on.
+        UPDATE pricing.instruments i SET verified_at = coalesce(i.verified_at, now_), currency = coalesce(i.currency, first.currency)
+        FROM pricing.data_type_registry r,
+             (SELECT s.symbol, min(s.currency) AS currency FROM staged s GROUP BY 1) first
+        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.symbol = first.symbol
+          AND (i.verified_at IS NULL OR (i.currency IS NULL AND first.currency IS NOT NULL)))
     SELECT s.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = s.symbol)
              - (SELECT count(*) FROM changed c WHERE c.symbol = s.symbol),

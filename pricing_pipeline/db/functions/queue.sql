@@ -169,6 +169,9 @@ BEGIN
     SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
         attempt = q.attempt - CASE WHEN snoozed THEN 1 ELSE 0 END,
         run_after = now_ + CASE WHEN snoozed THEN coalesce(retry_after, interval '5 seconds')
+                                -- The source would only say the same again; it has a cadence of its own.
+                                WHEN kind = 'implausible'
+                                    THEN make_interval(mins => greatest(least(q.cadence_minutes, 60), 1)) * 2 ^ (q.attempt - 1)
                                 ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
                            END * (1 + random() * 0.2),
         errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
@@ -181,7 +184,7 @@ BEGIN
     RETURN held;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min, snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void

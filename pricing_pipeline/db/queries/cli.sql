@@ -12,7 +12,9 @@ SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fe
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
        NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
        EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
-               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused
+               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
+       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,
+       CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.data_type = :data_type AND l.symbol = ANY (CAST(:symbols AS text[]))
 ORDER BY l.symbol;

@@ -5,7 +5,8 @@ SELECT pricing.open_staging();
 -- name: stage
 -- Stream checked values into the staging table.
 COPY pg_temp.price_staging
-    (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text) FROM STDIN;
+    (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment)
+    FROM STDIN;
 
 -- name: merge
 -- Move staged values into history and latest prices.
@@ -19,10 +20,12 @@ SELECT pricing.confirm_prices(:data_type, CAST(:symbols AS text[]));
 -- Remember the days for which the provider has answered.
 SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));
 
--- name: scales
--- Least number of decimals to store each symbol with.
-SELECT i.symbol, i.scale FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE r.data_type = :data_type AND i.symbol = ANY (CAST(:symbols AS text[]));
+-- name: known
+-- What an answer's values are judged by and stored with, for each symbol.
+SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
+       earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale
+FROM pricing.known_values(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
+                          CAST(:last_times AS timestamptz[]), :is_latest);
 
 -- name: latest
 -- Latest prices of one symbol over all data types, with age in seconds, freshness, and whether it is paused.
@@ -30,7 +33,9 @@ SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fe
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
        NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
        EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
-               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused
+               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
+       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,
+       CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.symbol = :symbol ORDER BY l.data_type;
 
@@ -46,7 +51,7 @@ SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pri
 
 -- name: history
 -- Stored values of one symbol between two days, both included, oldest first.
-SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, fetched_at
+SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, fetched_at, adjustment
 FROM pricing.price_history
 WHERE data_type = :data_type AND symbol = :symbol
   AND observed_at >= CAST(:first_day AS timestamp) AT TIME ZONE 'UTC'

@@ -1,0 +1,137 @@
+-- Values that are not believed. They are written in the transaction that finishes their tasks, behind the fence, after
+-- prices and before the call is settled.
+
+CREATE OR REPLACE FUNCTION pricing.known_values(
+    wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[], is_latest boolean)
+RETURNS TABLE (symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric,
+               jumps_are_trusted boolean, newest_at timestamptz, newest_amount bigint, newest_scale smallint,
+               earlier_at timestamptz, earlier_amount bigint, earlier_scale smallint,
+               later_at timestamptz, later_amount bigint, later_scale smallint,
+               kin_at timestamptz, kin_amount bigint, kin_scale smallint)
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+BEGIN
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    RETURN QUERY
+    SELECT w.symbol, i.scale, coalesce(i.currency, l.currency), coalesce(l.adjustment, earlier.adjustment, later.adjustment),
+           bound.lowest, bound.highest, coalesce(bound.jumps_trusted_until > now_, false),
+           l.observed_at, l.amount, l.scale, earlier.observed_at, earlier.amount, earlier.scale,
+           later.observed_at, later.amount, later.scale, kin.observed_at, kin.amount, kin.scale
+    FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
+    LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (kind.asset_class, w.symbol)
+    LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (wanted_type, w.symbol)
+    LEFT JOIN LATERAL (
+        SELECT b.lowest, b.highest, b.jumps_trusted_until FROM pricing.plausibility_bounds b
+        WHERE b.data_type = wanted_type AND (b.symbol = w.symbol OR b.symbol IS NULL)
+        ORDER BY b.symbol NULLS LAST LIMIT 1) bound ON true
+    -- A quote is compared with the newest one; values of days, with those around them.
+    LEFT JOIN LATERAL (
+        SELECT h.observed_at, h.amount, h.scale, h.adjustment FROM pricing.price_history h
+        WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at < w.first_at
+          AND (NOT is_latest OR kind.fetcher <> 'quote')
+        ORDER BY h.observed_at DESC LIMIT 1) earlier ON true
+    LEFT JOIN LATERAL (
+        SELECT h.observed_at, h.amount, h.scale, h.adjustment FROM pricing.price_history h
+        WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at > w.last_at AND NOT is_latest
+        ORDER BY h.observed_at LIMIT 1) later ON true
+    -- The first price of a pair is compared with what another data type knows of the same instrument.
+    LEFT JOIN LATERAL (
+        SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
+        JOIN pricing.latest_prices o ON (o.data_type, o.symbol) = (t.data_type, w.symbol)
+        WHERE l.symbol IS NULL AND is_latest AND t.asset_class = kind.asset_class AND t.data_type <> wanted_type
+        ORDER BY o.observed_at DESC LIMIT 1) kin ON true;
+END $$;
+COMMENT ON FUNCTION pricing.known_values(text, text[], timestamptz[], timestamptz[], boolean) IS
+    'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span, and, for a pair without any, the newest of another data type.';
+
+
+CREATE OR REPLACE FUNCTION pricing.quarantine(
+    wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer)
+RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    added integer;
+BEGIN
+    WITH written AS (
+        INSERT INTO pricing.quarantined_values AS q
+            (data_type, symbol, provider, observed_at, kind, value, reason, bar, call_id, recorded_at, last_seen_at, last_call_id)
+        SELECT DISTINCT ON (h.symbol, h.observed_at, h.kind, h.value)
+               wanted_type, h.symbol, from_provider, h.observed_at, h.kind, h.value, left(h.reason, 500), h.bar,
+               from_call, now_, now_, from_call
+        FROM jsonb_to_recordset(held) AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
+        ORDER BY h.symbol, h.observed_at, h.kind, h.value
+        ON CONFLICT ON CONSTRAINT same_value_is_one_row DO UPDATE
+            SET times = q.times + 1, last_seen_at = excluded.last_seen_at, last_call_id = excluded.last_call_id
+        RETURNING q.call_id = from_call AS is_new)
+    SELECT count(*) FILTER (WHERE w.is_new) INTO added FROM written w;
+    IF added > 0 AND packed IS NOT NULL THEN
+        INSERT INTO pricing.quarantined_bodies (call_id, body, size, http_status, recorded_at)
+        VALUES (from_call, packed, body_size, status_code, now_) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN added;
+END $$;
+COMMENT ON FUNCTION pricing.quarantine(text, text, bigint, jsonb, bytea, integer, integer) IS
+    'Keeps values of one call that are not believed, and the call''s body when one of them is new; the same value again only counts. Returns how many are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.prune_quarantine() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    pruned integer;
+BEGIN
+    -- A source that is wrong at each refresh, in a new way each time, fills a thousand rows and no more.
+    DELETE FROM pricing.quarantined_values q
+    WHERE q.value_id IN (
+        SELECT x.value_id FROM pricing.quarantined_values x
+        WHERE x.resolved_at < now_ - interval '90 days' OR (x.status = 'held' AND x.last_seen_at < now_ - interval '400 days')
+        UNION ALL
+        SELECT ranked.value_id FROM (
+            SELECT x.value_id, row_number() OVER (PARTITION BY x.data_type, x.symbol, x.provider ORDER BY x.last_seen_at DESC, x.value_id DESC) AS place
+            FROM pricing.quarantined_values x JOIN pricing.data_type_registry r USING (data_type)
+            WHERE x.status = 'held' AND r.fetcher = 'quote') ranked
+        WHERE ranked.place > 1000
+        LIMIT 50000);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    DELETE FROM pricing.quarantined_bodies b
+    WHERE b.recorded_at < now_ - interval '90 days'
+       OR NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.call_id = b.call_id);
+    RETURN pruned;
+END $$;
+COMMENT ON FUNCTION pricing.prune_quarantine() IS
+    'Forgets values 90 days after a person decided on them, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.';
+
+
+CREATE OR REPLACE FUNCTION pricing.warn_frozen() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+    found_ integer := 0;
+BEGIN
+    FOR kind IN
+        SELECT l.data_type, count(*) AS pairs, (array_agg(l.symbol ORDER BY l.changed_at, l.symbol))[1:5] AS examples
+        FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.is_active AND l.fetched_at > now_ - interval '1 day'
+          AND l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher)
+        GROUP BY 1 ORDER BY 1
+    LOOP
+        found_ := found_ + kind.pairs;
+        PERFORM pricing.warn('warn_frozen', kind.data_type, pg_catalog.format(
+            '%s price(s) stay the same while their time goes on, such as %s', kind.pairs, pg_catalog.array_to_string(kind.examples, ', ')), '01000');
+    END LOOP;
+    RETURN found_;
+END $$;
+COMMENT ON FUNCTION pricing.warn_frozen() IS
+    'Warns of prices whose source sends ever newer times with the same value. They are not refused: one answer cannot tell a quiet market from a frozen source. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE fetcher WHEN 'quote' THEN interval '24 hours' WHEN 'daily_bars' THEN interval '14 days' ELSE interval '60 days' END
+$$;
+COMMENT ON FUNCTION pricing.frozen_after(text) IS 'How long a value may stay the same, by its source''s times, before it is suspected to be frozen.';

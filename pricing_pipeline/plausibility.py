@@ -1,0 +1,341 @@
+"""Whether values that are well formed can be true of the instrument they are said to be of.
+
+Here lie the rules that need to know what was believed before: currency, bounds, jumps, the basis of a history.
+Pure functions over what the caller has loaded; no database, no clock. What needs no memory (digits, signs, low above
+high, days outside the calendar) is refused where answers are read, in providers/values.py. The rules are told to
+people in docs/truth.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from itertools import pairwise
+from math import exp, log, sqrt
+from statistics import median
+
+from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+
+
+class Doubt(StrEnum):
+    """Why a value is held instead of stored."""
+
+    REFUSED = "refused"
+    """Its answer's reader refused it: no price, a broken bar, a day that cannot be, another symbol."""
+    CURRENCY = "currency"
+    BOUNDS = "bounds"
+    UNIT = "unit"
+    """Some powers of ten away, as pence are from pounds; nothing but a person makes it believed."""
+    JUMP = "jump"
+    SPIKE = "spike"
+    SPLIT = "split"
+
+
+DEFAULT_SCALE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value of the past with its source's time (UTC)."""
+
+    at: datetime
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one symbol of one data type before an answer is judged.
+
+    `anchors` are values that are believed: around the answer's span, and the newest. `witnesses` were held lately:
+    enough of them on one level show that the source means it. `newest_at` is the newest believed stamp.
+    """
+
+    scale: int = DEFAULT_SCALE
+    currency: str | None = None
+    adjustment: Adjustment | None = None
+    lowest: Decimal | None = None
+    highest: Decimal | None = None
+    newest_at: datetime | None = None
+    are_jumps_trusted: bool = False
+    anchors: tuple[Point, ...] = ()
+    witnesses: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A value that is not believed, and why, in words for a person."""
+
+    observation: Observation
+    kind: Doubt
+    reason: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Which values of one symbol are believed; `other_basis` counts those that its history cannot take."""
+
+    good: list[Observation] = field(default_factory=list)
+    held: list[Doubted] = field(default_factory=list)
+    other_basis: int = 0
+
+
+_NEVER = log(20.0)
+"""A factor of 20 within a step is believed of nobody, however often it is repeated."""
+_LIMITS = {Fetcher.QUOTE: log(3.0), Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
+"""How far one new value may be from the last, before it is held until others confirm it."""
+_QUESTIONED = log(1.3)
+_CALM = log(1.08)
+_TYPICAL = 25.0
+"""A step of more than so many typical ones (the median of the answer's own) is looked at."""
+_ENOUGH_STEPS = 20
+_CONFIRMED = 3
+"""Values on one level that make it believed: a day, and two that follow it."""
+_QUOTE_SPAN = timedelta(hours=1)
+"""Quotes come by the minute: they confirm each other only when they are that far apart."""
+_PATIENCE = timedelta(days=7)
+"""Between values further apart, steps may be larger: with the square root of the time."""
+_LONGEST_SPIKE = 10
+_SOON = timedelta(days=30)
+_HEAVY = 4.0
+"""Volume of so many times the usual speaks for a true move: a split that was forgotten moves no shares."""
+_CRASH = log(5.0)
+_SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
+_SPLIT_TOLERANCE = 0.10
+
+
+def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
+    """Judge the values of one symbol that one answer brought. `is_latest`: no span of days was asked for."""
+    verdict = Verdict()
+    rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
+    passed: list[Observation] = []
+    for row in rows:
+        doubt = _alone(known, row)
+        if doubt is None:
+            passed.append(row)
+        else:
+            verdict.held.append(doubt)
+    if not known.are_jumps_trusted:
+        passed = _in_company(known, passed, fetcher, verdict)
+    verdict.good = passed
+    return verdict
+
+
+def _of_one_basis(
+    known: Known, rows: Sequence[Observation], verdict: Verdict, *, is_latest: bool
+) -> Sequence[Observation]:
+    """The newest day is the same on every basis, since no split has come after it; older ones are not."""
+    if known.adjustment is None or all(row.adjustment is known.adjustment for row in rows):
+        return rows
+    newest = known.newest_at
+    kept = [
+        row
+        for row in rows
+        if row.adjustment is known.adjustment
+        or (is_latest and newest is not None and row.observed_at >= newest)
+    ]
+    verdict.other_basis = len(rows) - len(kept)
+    return kept
+
+
+def _alone(known: Known, row: Observation) -> Doubted | None:
+    if known.currency is not None and row.currency is not None and row.currency != known.currency:
+        return Doubted(
+            row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
+        )
+    low, high = row.low or row.close, row.high or row.close
+    if known.lowest is not None and min(low, row.close) < known.lowest:
+        return Doubted(row, Doubt.BOUNDS, f"{min(low, row.close)} is below the bound of {known.lowest}")
+    if known.highest is not None and max(high, row.close) > known.highest:
+        return Doubted(row, Doubt.BOUNDS, f"{max(high, row.close)} is above the bound of {known.highest}")
+    return None
+
+
+@dataclass(slots=True)
+class _Step:
+    """One value in the order of time. Only `row`s are judged; the others are there to be compared with."""
+
+    at: datetime
+    value: float
+    row: Observation | None = None
+    is_anchor: bool = False
+
+
+@dataclass(slots=True)
+class _Level:
+    """Values that follow each other without a break."""
+
+    steps: list[_Step]
+
+    @property
+    def is_anchored(self) -> bool:
+        return any(step.is_anchor for step in self.steps)
+
+    def is_confirmed(self, fetcher: Fetcher) -> bool:
+        times = {step.at for step in self.steps}
+        if len(times) < _CONFIRMED:
+            return False
+        return fetcher is not Fetcher.QUOTE or max(times) - min(times) >= _QUOTE_SPAN
+
+
+def _in_company(
+    known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict
+) -> list[Observation]:
+    """Compare the values with each other and with what is believed; the doubtful ones go to the verdict.
+
+    A double is exact enough for asking whether a price has doubled; none of these is stored.
+    """
+    if len(rows) <= 1 and all(_is_near(row, point) for row in rows for point in known.anchors):
+        return rows  # nearly every answer about a latest price ends here
+    steps = [_Step(point.at, float(point.value), is_anchor=True) for point in known.anchors]
+    stamps = {row.observed_at for row in rows}
+    steps += [_Step(p.at, float(p.value)) for p in known.witnesses if p.at not in stamps]
+    steps += [_Step(row.observed_at, float(row.close), row) for row in rows]
+    steps.sort(key=lambda step: step.at)
+    typical = _typical(steps)
+    levels = _levels(steps, typical)
+    if len(levels) == 1:
+        return rows
+    doubts = _doubted(levels, fetcher, typical)
+    verdict.held.extend(doubts)
+    held = {doubt.observation.observed_at for doubt in doubts}
+    return [row for row in rows if row.observed_at not in held]
+
+
+def _is_near(row: Observation, point: Point) -> bool:
+    return 0.77 < float(row.close) / float(point.value) < 1.3
+
+
+def _typical(steps: Sequence[_Step]) -> float | None:
+    """The median step of a long answer, as a logarithm; None if it is too short to tell."""
+    if len(steps) <= _ENOUGH_STEPS:
+        return None
+    return median(abs(log(b.value / a.value)) for a, b in pairwise(steps))
+
+
+def _levels(steps: Sequence[_Step], typical: float | None) -> list[_Level]:
+    limit = _QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
+    levels = [_Level([steps[0]])]
+    for before, step in pairwise(steps):
+        if abs(log(step.value / before.value)) > limit * _stretch(before, step):
+            levels.append(_Level([]))
+        levels[-1].steps.append(step)
+    return levels
+
+
+def _stretch(a: _Step, b: _Step) -> float:
+    """How much larger a step may be because of the time that lies between."""
+    return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
+
+
+def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None) -> list[Doubted]:
+    """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
+    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
+    doubts: list[Doubted] = []
+    for ahead, is_backwards in ((levels[surest + 1 :], False), (levels[:surest][::-1], True)):
+        believed = levels[surest]
+        wrong: _Wrong | None = None
+        for index, level in enumerate(ahead):
+            doubt = None
+            if not level.is_anchored:
+                beyond = ahead[index + 1] if index + 1 < len(ahead) else None
+                if wrong is not None and not wrong.ends_at(level, believed, is_backwards=is_backwards):
+                    doubt = wrong.doubt
+                else:
+                    doubt = _look(believed, level, beyond, fetcher, typical, is_backwards=is_backwards)
+                    wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
+            if doubt is None:
+                believed, wrong = level, None
+            else:
+                doubts += [Doubted(step.row, *doubt) for step in level.steps if step.row is not None]
+    return doubts
+
+
+class _Wrong:
+    """A stretch of levels that are wrong by one factor: true moves within it do not make it right."""
+
+    def __init__(self, believed: _Level, level: _Level, doubt: tuple[Doubt, str], is_backwards: bool) -> None:
+        self.doubt = doubt
+        self._level = level
+        self._by = _step(believed, level, is_backwards=is_backwards)
+
+    def ends_at(self, level: _Level, believed: _Level, *, is_backwards: bool) -> bool:
+        """Whether this level takes the factor back, or is soon where the last believed one was."""
+        step = _step(self._level, level, is_backwards=is_backwards)
+        near, far = _facing(believed, level, is_backwards=is_backwards)
+        is_back = abs(far.at - near.at) < _SOON and abs(log(far.value / near.value)) < 2 * _QUESTIONED
+        self._level = level
+        return is_back or abs(step + self._by) < _QUESTIONED
+
+
+def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[_Step, _Step]:
+    """The values of two levels that are nearest to each other on a walk from the first to the second."""
+    return (one.steps[0], next_.steps[-1]) if is_backwards else (one.steps[-1], next_.steps[0])
+
+
+def _step(one: _Level, next_: _Level, *, is_backwards: bool) -> float:
+    near, far = _facing(one, next_, is_backwards=is_backwards)
+    return log(far.value / near.value)
+
+
+def _look(
+    believed: _Level,
+    level: _Level,
+    beyond: _Level | None,
+    fetcher: Fetcher,
+    typical: float | None,
+    *,
+    is_backwards: bool,
+) -> tuple[Doubt, str] | None:
+    """Why a level cannot be believed beside the one that is; None if it can. `beyond` comes after it on the walk."""
+    near, far = _facing(believed, level, is_backwards=is_backwards)
+    step = log(far.value / near.value)
+    size, stretch = abs(step), _stretch(near, far)
+    said = (
+        f"{far.value:g} of {far.at:%Y-%m-%d} is {exp(size):.3g} times {'above' if step > 0 else 'below'} "
+        f"{near.value:g} of {near.at:%Y-%m-%d}"
+    )
+    if size >= _NEVER:
+        powers = round(size / log(10.0))
+        if abs(size - powers * log(10.0)) < log(1.5):
+            return Doubt.UNIT, f"{said}: as if in another unit (a factor of {10**powers})"
+        return Doubt.JUMP, f"{said}: no price moves so far in a step"
+    if beyond is not None and len(level.steps) <= _LONGEST_SPIKE:
+        back = beyond.steps[-1] if is_backwards else beyond.steps[0]
+        if abs(log(back.value / near.value)) < max(size * 0.15, 0.01):
+            return Doubt.SPIKE, f"{said}, and back at once"
+    if size <= _QUESTIONED:
+        return None
+    later, earlier = (believed, level) if is_backwards else (level, believed)
+    is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
+    factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
+    if level.is_confirmed(fetcher):
+        is_adjusted = any(s.row is not None and s.row.adjustment is Adjustment.SPLITS for s in level.steps)
+        if factor is not None and is_adjusted:
+            return Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1) that the source forgot to apply"
+        return None
+    if factor is not None:
+        return (
+            Doubt.SPLIT,
+            f"{said}: looks like a split ({factor} to 1); held until the days after it confirm it",
+        )
+    limit = max(_LIMITS.get(fetcher, 0.0), _TYPICAL * (typical or 0.0)) * stretch
+    if size > limit and not is_true_move:
+        return Doubt.JUMP, f"{said}: held until more values confirm it"
+    return None
+
+
+def _is_heavy(first: _Step, earlier: Iterable[_Step]) -> bool:
+    """Whether the day of a step saw far more trading than the days before it."""
+    if first.row is None or not first.row.volume:
+        return False
+    usual = [s.row.volume for s in earlier if s.row is not None and s.row.volume][-20:]
+    return len(usual) >= 3 and float(first.row.volume) > _HEAVY * float(median(usual))
+
+
+def _split(size: float) -> int | None:
+    """The whole factor that a step is near to, if it is one that companies split by."""
+    distance, nearest = min((abs(size - log(factor)), factor) for factor in _SPLITS)
+    return nearest if distance <= _SPLIT_TOLERANCE else None

@@ -1,0 +1,145 @@
+"""The quarantine: values that are not believed, with the answer that brought them. What is not believed, and why, is
+decided in plausibility.py and by the providers' parsers; what happens to a held value is decided by people."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain import Call, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.plausibility import Doubt, Doubted, Point
+
+MAX_BODY = 1_000_000
+"""Bytes of an answer that are kept, before they are packed."""
+_MAX_VALUE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Held values of one data type, provider and kind that wait for a person."""
+
+    data_type: str
+    provider: str
+    kind: str
+    held: int
+    symbols: int
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """One value that is held. `value` is the source's spelling, empty where its answer was refused as a whole."""
+
+    value_id: int
+    data_type: str
+    symbol: str
+    provider: str
+    observed_at: datetime | None
+    kind: str
+    value: str
+    reason: str
+    times: int
+    recorded_at: datetime
+    last_seen_at: datetime
+    call_id: int
+    has_body: bool
+
+
+def hold(
+    connection: Connection,
+    call: Call,
+    values: Sequence[Doubted | RejectedValue | SymbolFailure],
+    body: bytes,
+    http_status: int | None,
+) -> int:
+    """Keep values of one call within the caller's transaction; returns how many are new.
+
+    A SymbolFailure stands for a symbol whose answer was refused before it gave a value. `body` is the whole answer,
+    without API keys.
+    """
+    parameters = {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "call_id": call.id,
+        "held": json.dumps([_row(value) for value in values]),
+        "body": zlib.compress(body[:MAX_BODY]) if body else None,
+        "body_size": len(body),
+        "http_status": http_status,
+    }
+    return int(connection.execute(query("quarantine.hold"), parameters).scalar_one())
+
+
+def witnesses(connection: Connection, call: Call, symbols: Sequence[str]) -> Mapping[str, tuple[Point, ...]]:
+    """Values that were held lately for being far from the last one: repeated often enough, they are believed."""
+    found: defaultdict[str, tuple[Point, ...]] = defaultdict(tuple)
+    parameters = {"data_type": call.data_type, "provider": call.provider, "symbols": list(symbols)}
+    for row in connection.execute(query("quarantine.witnesses"), parameters):
+        found[row.symbol] += (Point(row.observed_at, row.value),)
+    return found
+
+
+def counts(connection: Connection) -> list[Count]:
+    """What waits for a person."""
+    return [Count(**row) for row in connection.execute(query("quarantine.counts")).mappings()]
+
+
+def held(connection: Connection, data_type: str | None, symbol: str | None, at_most: int) -> list[HeldValue]:
+    """Held values of one data type and symbol or of all, those that came last first."""
+    parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most}
+    return [HeldValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()]
+
+
+def body(connection: Connection, value_id: int) -> bytes | None:
+    """The answer that first brought a held value, cut at MAX_BODY; None when it is not kept (any more)."""
+    row = connection.execute(query("quarantine.body"), {"value_id": value_id}).one_or_none()
+    return None if row is None else zlib.decompress(row.body)
+
+
+def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
+    match value:
+        case Doubted(observation, kind, reason):
+            return {
+                "symbol": observation.symbol,
+                "observed_at": observation.observed_at.isoformat(),
+                "kind": kind.value,
+                "value": observation.text[:_MAX_VALUE],
+                "reason": reason,
+                "bar": _bar(observation),
+            }
+        case RejectedValue():
+            return {
+                "symbol": value.symbol,
+                "observed_at": None if value.observed_at is None else value.observed_at.isoformat(),
+                "kind": Doubt.REFUSED.value,
+                "value": value.text[:_MAX_VALUE],
+                "reason": value.reason,
+            }
+        case SymbolFailure():
+            return {
+                "symbol": value.symbol,
+                "observed_at": None,
+                "kind": Doubt.REFUSED.value,
+                "value": "",
+                "reason": value.message,
+            }
+
+
+def _bar(row: Observation) -> dict[str, str]:
+    given = {
+        "close": row.close,
+        "open": row.open,
+        "high": row.high,
+        "low": row.low,
+        "volume": row.volume,
+        "currency": row.currency,
+        "adjustment": row.adjustment.value,
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}

@@ -1,0 +1,318 @@
+"""What is believed beside what is known: every fault is held, and no true day of a real history."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+from pricing_pipeline.plausibility import Doubt, Known, Point, Verdict, judge
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
+from pricing_pipeline_tests.recordings import recorded
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SCHEMES = ("118632", "119551", "120841", "125497")
+
+
+def quote(price: str, at: datetime = NOON, currency: str | None = "USD") -> Observation:
+    return Observation("AAPL", at, Decimal(price), price, currency)
+
+
+def believing(price: str, ago: timedelta = timedelta(minutes=1)) -> Known:
+    """One value is known, so long ago."""
+    return Known(currency="USD", newest_at=NOON - ago, anchors=(Point(NOON - ago, Decimal(price)),))
+
+
+def bars(symbol: str, adjustment: Adjustment = Adjustment.RAW) -> list[Observation]:
+    """Thirteen years as they were recorded: raw, or divided by the splits that came later."""
+    found = []
+    for bar in recorded_bars()[symbol]:
+        by = bar.split if adjustment is Adjustment.SPLITS else 1
+        at = datetime(bar.day.year, bar.day.month, bar.day.day, tzinfo=UTC)
+        prices = (Decimal(text) / by for text in (bar.close, bar.open, bar.high, bar.low))
+        close, open_, high, low = prices
+        volume = Decimal(bar.volume * by)
+        found.append(Observation(symbol, at, close, bar.close, "USD", open_, high, low, volume, adjustment))
+    return found
+
+
+def navs(code: str) -> list[Observation]:
+    answer = recorded("mfapi", f"mf_{code}_full_history.json")
+    parsed = PROVIDERS["mfapi"].parse(Fetcher.NAV, [code], None, answer, now=NOON)
+    return list(parsed.observations)
+
+
+def times(row: Observation, factor: Decimal) -> Observation:
+    shifted = {
+        name: value * factor
+        for name in ("close", "open", "high", "low")
+        if (value := getattr(row, name)) is not None
+    }
+    return replace(row, **shifted)
+
+
+def held(verdict: Verdict) -> dict[datetime, Doubt]:
+    return {doubt.observation.observed_at: doubt.kind for doubt in verdict.held}
+
+
+def daily(known: Known, rows: Sequence[Observation]) -> Verdict:
+    return judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
+
+
+# One value
+
+
+def test_b18_an_expensive_share_is_a_share_like_any_other() -> None:
+    assert not judge(believing("699000"), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).held
+    assert not judge(Known(), [quote("700123.45")], Fetcher.QUOTE, is_latest=True).held
+
+
+@pytest.mark.parametrize(
+    ("known", "price", "currency", "kind"),
+    [
+        (believing("72.50"), "72.60", "GBP", Doubt.CURRENCY),
+        (believing("72.50"), "7260", "USD", Doubt.UNIT),
+        (believing("7250"), "72.60", "USD", Doubt.UNIT),
+        (believing("72.50"), "72600", "USD", Doubt.UNIT),
+        (believing("72.50"), "3000", "USD", Doubt.JUMP),
+        (believing("72.50"), "300", "USD", Doubt.JUMP),
+        (believing("72.50"), "0.0001", "USD", Doubt.UNIT),
+        (replace(believing("72.50"), highest=Decimal(80)), "80.01", "USD", Doubt.BOUNDS),
+        (replace(believing("72.50"), lowest=Decimal(70)), "69.99", "USD", Doubt.BOUNDS),
+    ],
+)
+def test_b18_f6_a_quote_that_cannot_be_true_is_held(
+    known: Known, price: str, currency: str, kind: Doubt
+) -> None:
+    row = quote(price, currency=currency)
+    verdict = judge(known, [row], Fetcher.QUOTE, is_latest=True)
+    assert (held(verdict), verdict.good) == ({NOON: kind}, [])
+
+
+@pytest.mark.parametrize("price", ["72.50", "60", "100", "36.25", "145.00", "24.50", "210"])
+def test_b18_a_quote_within_three_times_the_last_is_believed(price: str) -> None:
+    assert not judge(believing("72.50"), [quote(price)], Fetcher.QUOTE, is_latest=True).held
+
+
+def test_b18_bounds_do_not_move_with_the_spelling_and_are_inclusive() -> None:
+    known = replace(believing("72.50"), lowest=Decimal("72.5"), highest=Decimal("72.5"))
+    assert not judge(known, [quote("72.500")], Fetcher.QUOTE, is_latest=True).held
+
+
+def test_b18_a_source_without_a_currency_is_not_in_another_one() -> None:
+    assert not judge(believing("72.50"), [quote("73", currency=None)], Fetcher.QUOTE, is_latest=True).held
+
+
+def test_b18_a_price_may_have_gone_far_in_a_year() -> None:
+    known = believing("10", timedelta(days=365))
+    assert not judge(known, [quote("65")], Fetcher.QUOTE, is_latest=True).held
+
+
+def test_b18_what_a_person_trusts_is_believed_but_for_currency_and_bounds() -> None:
+    known = replace(believing("72.50"), are_jumps_trusted=True)
+    assert not judge(known, [quote("7250")], Fetcher.QUOTE, is_latest=True).held
+    assert judge(known, [quote("7250", currency="GBP")], Fetcher.QUOTE, is_latest=True).held
+
+
+# Repetition
+
+
+def witnesses(prices: Sequence[str], apart: timedelta) -> tuple[Point, ...]:
+    count = len(prices)
+    return tuple(Point(NOON - apart * (count - n), Decimal(price)) for n, price in enumerate(prices))
+
+
+def test_b18_quotes_that_stay_on_a_level_for_an_hour_are_believed() -> None:
+    known = replace(
+        believing("20", timedelta(hours=3)), witnesses=witnesses(["100", "101"], timedelta(minutes=31))
+    )
+    assert not judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held
+    known = replace(known, witnesses=witnesses(["100", "101"], timedelta(minutes=20)))
+    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held, "not yet an hour"
+    known = replace(known, witnesses=witnesses(["100", "20"], timedelta(minutes=31)))
+    assert judge(known, [quote("102")], Fetcher.QUOTE, is_latest=True).held, "they contradict each other"
+
+
+@pytest.mark.parametrize("price", ["2000", "0.2"])
+def test_b18_another_unit_is_not_believed_however_often_it_comes(price: str) -> None:
+    repeated = witnesses([price] * 50, timedelta(hours=1))
+    known = replace(believing("20", timedelta(hours=51)), witnesses=repeated)
+    assert judge(known, [quote(price)], Fetcher.QUOTE, is_latest=True).held
+
+
+# Adjustment
+
+
+def test_b18_a_history_has_one_basis() -> None:
+    rows = bars("AAPL", Adjustment.SPLITS)[:5]
+    known = Known(adjustment=Adjustment.RAW, newest_at=rows[-2].observed_at)
+    span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
+    assert (span.good, span.held, span.other_basis) == ([], [], 5)
+    newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
+    assert (newest.good, newest.other_basis) == (rows[-2:], 3), "no split has come after the newest day"
+
+
+# Whole histories
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+@pytest.mark.parametrize("adjustment", Adjustment)
+def test_b18_f6_no_day_of_thirteen_real_years_is_refused(symbol: str, adjustment: Adjustment) -> None:
+    """Crashes of 2000 and 2008 and, raw, four splits included."""
+    assert daily(Known(), bars(symbol, adjustment)).held == []
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_of_real_navs_only_a_mistake_of_the_source_is_refused(code: str) -> None:
+    """119551, a bond fund, was published 13 % higher for one day of June 2024."""
+    rows = navs(code)
+    assert len(rows) > 3000
+    verdict = judge(Known(), rows, Fetcher.NAV, is_latest=False)
+    expected = {datetime(2024, 6, 24, tzinfo=UTC): Doubt.SPIKE} if code == "119551" else {}
+    assert held(verdict) == expected
+
+
+def lived(
+    rows: Sequence[Observation], fetcher: Fetcher, a_time: int
+) -> Iterator[tuple[Observation, Verdict]]:
+    """The verdict of each day as it would have come: with the days before it, beside what was believed by then."""
+    believed: dict[datetime, Observation] = {}
+    doubted: dict[datetime, Observation] = {}
+    for end in range(1, len(rows) + 1):
+        answer = rows[max(0, end - a_time) : end]
+        earlier = [row for at, row in believed.items() if at < answer[0].observed_at][-1:]
+        anchors = [*earlier, *list(believed.values())[-1:]]
+        known = Known(
+            newest_at=max(believed, default=None),
+            anchors=tuple(Point(row.observed_at, row.close) for row in anchors),
+            witnesses=tuple(Point(row.observed_at, row.close) for row in doubted.values()),
+        )
+        verdict = judge(known, answer, fetcher, is_latest=True)
+        for doubt in verdict.held:
+            doubted[doubt.observation.observed_at] = doubt.observation
+        for row in verdict.good:
+            believed[row.observed_at] = row
+            doubted.pop(row.observed_at, None)
+        believed = dict(sorted(believed.items())[-10:])
+        yield rows[end - 1], verdict
+
+
+@pytest.mark.parametrize(
+    ("symbol", "splits"),
+    [
+        ("AAPL", {"2000-06-21", "2000-06-22", "2005-02-28", "2005-03-01"}),
+        ("MSFT", {"2003-02-18", "2003-02-19"}),
+        ("IBM", set()),
+        ("GOOG", set()),
+        ("FB", set()),
+    ],
+)
+def test_b18_f6_day_by_day_only_splits_wait_two_days(symbol: str, splits: set[str]) -> None:
+    """Not Apple's loss of half its price on 2000-09-29, on which 22 times the usual volume was traded."""
+    doubted: dict[str, Doubt] = {}
+    last = Verdict()
+    for _, last in lived(bars(symbol), Fetcher.DAILY_BARS, 5):
+        doubted |= {at.date().isoformat(): kind for at, kind in held(last).items()}
+    assert doubted == dict.fromkeys(splits, Doubt.SPLIT)
+    assert not last.held
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
+    assert not [row for row, verdict in lived(navs(code), Fetcher.NAV, 1) if verdict.held]
+
+
+# Faults put into real histories
+
+
+@pytest.mark.parametrize("symbol", ["AAPL", "IBM"])
+@pytest.mark.parametrize("factor", ["100", "0.01", "1000", "0.001", "10000"])
+def test_b18_f6_another_unit_is_held_wherever_it_comes(symbol: str, factor: str) -> None:
+    """FAULTS 14, x100: a day, a week, or all days from one on; the days between are stored."""
+    rows, draw = bars(symbol), random.Random(f"{symbol} {factor}")
+    for length in (1, 2, 5, 9, 400) * 4:
+        start = draw.randrange(30, len(rows) - length)
+        wrong = {row.observed_at for row in rows[start : start + length]}
+        mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
+        verdict = daily(Known(), mixed)
+        assert set(held(verdict)) == wrong
+        assert len(verdict.good) == len(rows) - length
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(symbol: str) -> None:
+    rows, draw = bars(symbol), random.Random(symbol)
+    for factor in ("100", "0.01"):
+        for _ in range(20):
+            start = draw.randrange(1, len(rows) - 6)
+            before = rows[start - 1]
+            known = Known(anchors=(Point(before.observed_at, before.close),), newest_at=before.observed_at)
+            wrong = [times(row, Decimal(factor)) for row in rows[start : start + 5]]
+            verdict = judge(known, wrong, Fetcher.DAILY_BARS, is_latest=True)
+            assert (len(verdict.held), verdict.good) == (5, [])
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_a_nav_in_another_unit_is_held_wherever_it_comes(code: str) -> None:
+    rows, draw = navs(code), random.Random(code)
+    usual = set(held(judge(Known(), rows, Fetcher.NAV, is_latest=False)))
+    for length in (1, 3, 300) * 4:
+        start = draw.randrange(30, len(rows) - length)
+        wrong = {row.observed_at for row in rows[start : start + length]}
+        mixed = [times(row, Decimal(100)) if row.observed_at in wrong else row for row in rows]
+        assert set(held(judge(Known(), mixed, Fetcher.NAV, is_latest=False))) - usual == wrong - usual
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+@pytest.mark.parametrize("factor", [2, 3, 4, 7, 10])
+def test_b18_f6_a_split_that_was_not_applied_is_held(symbol: str, factor: int) -> None:
+    """FAULTS 14: from some day back, adjusted prices are too high by a whole factor. The newest days are right."""
+    rows, draw = bars(symbol, Adjustment.SPLITS), random.Random(f"{symbol} {factor}")
+    for _ in range(5):
+        split = draw.randrange(10, len(rows) - 30)
+        mixed = [times(row, Decimal(factor)) if n < split else row for n, row in enumerate(rows)]
+        newest = rows[-1]
+        known = Known(anchors=(Point(newest.observed_at, newest.close),), adjustment=Adjustment.SPLITS)
+        verdict = daily(known, mixed)
+        assert set(held(verdict)) == {row.observed_at for row in rows[:split]}
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_b18_f6_a_split_that_begins_today_waits_for_its_confirmation(symbol: str) -> None:
+    rows, draw = bars(symbol), random.Random(symbol)
+    for factor in (2, 3, 4, 5, 7, 10, 15):
+        at = draw.randrange(30, len(rows) - 5)
+        before = rows[at - 5]
+        known = Known(
+            anchors=(
+                Point(before.observed_at, before.close),
+                Point(rows[at - 1].observed_at, rows[at - 1].close),
+            )
+        )
+        answer = [*rows[at - 4 : at], times(rows[at], 1 / Decimal(factor))]
+        verdict = judge(known, answer, Fetcher.DAILY_BARS, is_latest=True)
+        assert held(verdict) == {rows[at].observed_at: Doubt.SPLIT}
+        assert verdict.good == answer[:-1]
+
+
+def test_b18_f6_a_spike_is_held_and_its_neighbours_are_not() -> None:
+    rows, draw = bars("IBM"), random.Random(7)
+    for factor in ("1.6", "0.6", "2.2", "3", "5", "0.1"):
+        for length in (1, 2, 4):
+            start = draw.randrange(30, len(rows) - 30)
+            wrong = {row.observed_at for row in rows[start : start + length]}
+            mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
+            assert set(held(daily(Known(), mixed))) == wrong, (factor, length)
+
+
+def test_b18_a_reason_names_both_values_and_the_factor() -> None:
+    (doubt,) = judge(believing("72.50"), [quote("7250")], Fetcher.QUOTE, is_latest=True).held
+    assert "7250" in doubt.reason
+    assert "72.5" in doubt.reason
+    assert "factor of 100" in doubt.reason
