@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import heartbeats, limiter, peers, queue, report, server, staleness
+from benchmarks import heartbeats, limiter, peers, queue, refresh, report, server, staleness
 
 _QUESTIONS: dict[str, Any] = {
     "queue": queue,
     "staleness": staleness,
     "heartbeats": heartbeats,
     "limiter": limiter,
+    "refresh": refresh,
 }
 
 

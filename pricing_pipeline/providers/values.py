@@ -85,6 +85,8 @@ def decimal_of(raw: Number | None, what: str) -> Decimal:
     if isinstance(raw, bool | float) or len(text) >= _MAX_SPELLING or not _NUMBER.fullmatch(text):
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
     value = Decimal(text)
+    if len(text) <= MAX_DIGITS and "e" not in text and "E" not in text:
+        return value  # written out, so short a number cannot have more digits
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):  # pragma: no cover - the pattern admits finite numbers only
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
@@ -122,13 +124,14 @@ def check_bar(
     They must also fit 18 digits at the scale of the finest of them, since a bar is stored at one scale.
     """
     given = [price for price in (open_, high, low, close) if price is not None]
-    if high is not None and high < max(given):
-        raise Implausible(f"high {high} is below another price of its bar ({max(given)})")
-    if low is not None and low > min(given):
-        raise Implausible(f"low {low} is above another price of its bar ({min(given)})")
+    highest, lowest = max(given), min(given)
+    if high is not None and high < highest:
+        raise Implausible(f"high {high} is below another price of its bar ({highest})")
+    if low is not None and low > lowest:
+        raise Implausible(f"low {low} is above another price of its bar ({lowest})")
     scale = max(-int(price.as_tuple().exponent) for price in given)
-    if max(given).adjusted() + 1 + max(scale, 0) > MAX_DIGITS:
-        raise Implausible(f"{max(given)} with {scale} decimal places has more than {MAX_DIGITS} digits")
+    if highest.adjusted() + 1 + max(scale, 0) > MAX_DIGITS:
+        raise Implausible(f"{highest} with {scale} decimal places has more than {MAX_DIGITS} digits")
 
 
 def major_unit(currency: str) -> tuple[str, int]:

@@ -16,6 +16,7 @@ METRICS = {
     "queue": {"tasks_per_second": {"bare_sql"}},
     "staleness": {"tick_seconds": {"seed_function", "set_based"}, "idle_tick_ms": set()},
     "heartbeats": {"pairs_per_second": {"bare_upsert"}},
+    "refresh": {"symbols_per_second": {"one_call_per_symbol", "unchecked_ceiling"}},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

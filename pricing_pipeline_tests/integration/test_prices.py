@@ -301,6 +301,31 @@ def test_f3_a_restatement_of_twenty_years_reads_each_day_a_few_times(core: Core)
         assert rows_read(connection) - before < 20 * 5000
 
 
+def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None:
+    """A hundred prices took ten times as long beside 15,000 others: nobody knows how large a staging table is."""
+    core.rows(
+        "INSERT INTO pricing.price_history"
+        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
+        " SELECT 'equity_quote', 'S' || n % 2000, timestamptz '2026-01-01' + n * interval '1 minute', 100, 2,"
+        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 20000) AS n"
+    )
+    core.rows(
+        "INSERT INTO pricing.latest_prices"
+        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at, source_text)"
+        " SELECT 'equity_quote', 'S' || n, timestamptz '2026-01-01', 100, 2, 'twelvedata', 1, pricing.clock(), '1.00'"
+        " FROM generate_series(0, 1999) AS n"
+    )
+    core.rows("ANALYZE pricing.price_history, pricing.latest_prices")
+    symbols = [f"S{number}" for number in range(100)]
+    call = next_call(core, QUOTE, *symbols)
+    now = core.clock()
+    with core.engine.begin() as connection:
+        before = rows_read(connection)
+        stored = prices.store(connection, call, [observation(symbol, "1.01", now) for symbol in symbols])
+        assert sum(row.added for row in stored) == 100
+        assert rows_read(connection) - before < 1000
+
+
 # The source's time
 
 

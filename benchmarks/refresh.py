@@ -1,0 +1,177 @@
+"""How many symbols a second are refreshed, from claim to stored price, at 50 ms of provider latency?
+
+Ours is a drain: real queue, real client, strict schemas, lineage, history. The peers are what one would write first:
+a worker that makes one call for each symbol in turn, and a script that asks for a hundred at once in ten threads, and
+believes everything.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import psycopg
+
+from benchmarks import crew
+from benchmarks.report import Row, medians
+from benchmarks.server import BenchmarkServer, statement
+from pricing_pipeline import queue
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.refresh import Refresher
+
+BATCH, AT_ONCE, LATENCY_MS = 100, 10, 50
+_PROVIDER = "twelvedata"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Symbols in a round, and in a round of the peer that asks for one at a time."""
+
+    rounds: int
+    symbols: int
+    single: int
+
+
+FULL = Size(rounds=5, symbols=30_000, single=200)
+QUICK = Size(rounds=3, symbols=10_000, single=40)
+TINY = Size(rounds=1, symbols=200, single=2)
+
+
+def measure(server: BenchmarkServer, size: Size) -> list[Row]:
+    """Interleaved rounds; each of ours refreshes the prices that the round before has stored."""
+    ours, theirs = server.migrated("refresh"), server.empty("scripts")
+    with psycopg.connect(ours, autocommit=True) as connection:
+        connection.execute(statement("refresh.arrange"), {"batch": BATCH, "in_flight": AT_ONCE})
+    with psycopg.connect(theirs, autocommit=True) as connection:
+        connection.execute(statement("refresh.plain_table"))
+    with _provider() as url:
+
+        def rate(way: str, database_url: str, symbols: int) -> float:
+            if way == "ours":
+                with psycopg.connect(database_url, autocommit=True) as connection:
+                    connection.execute(statement("refresh.enqueue"), {"symbols": symbols})
+            server.checkpoint()
+            work = crew.run([crew.module("refresh", way, url, symbols)], database_url)
+            if work.total != symbols:
+                raise crew.WorkerError(f"{work.total} of {symbols} prices were stored by {way}")
+            return work.rate
+
+        rates = medians(
+            {
+                "ours": lambda: rate("ours", ours, size.symbols),
+                "one_call_per_symbol": lambda: rate("one_call_per_symbol", theirs, size.single),
+                "unchecked_ceiling": lambda: rate("unchecked_ceiling", theirs, size.symbols),
+            },
+            size.rounds,
+        )
+    return [Row("symbols_per_second", "symbols/s", rates.pop("ours"), rates)]
+
+
+@contextmanager
+def _provider() -> Iterator[str]:
+    port = require_free_port(0, "the provider", "port")
+    command = [sys.executable, "-m", "benchmarks.provider", str(port), str(LATENCY_MS)]
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 30
+    with subprocess.Popen(command) as process:
+        try:
+            while not _answers(url):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise crew.WorkerError("the provider did not start")
+                time.sleep(0.05)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/quote?symbol=A", timeout=1.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def work_ours(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:
+    """A drain of ours, until nothing is queued."""
+    engine = make_engine(database_url, pool_size=AT_ONCE)
+    client = ProviderClient(PROVIDERS[_PROVIDER], provider_url, SANDBOX_KEY)
+    stored: list[int] = []
+    refresher = Refresher(
+        engine,
+        {_PROVIDER: client},
+        worker="benchmark",
+        on_report=lambda tallies: stored.extend(len(tally.symbols) for tally in tallies),
+        report_every=0,
+    )
+
+    def is_over() -> bool:
+        if sum(stored) < symbols:
+            return False
+        with engine.begin() as connection:
+            return not queue.is_busy(connection)
+
+    def drain() -> int:
+        refresher._work_until(is_over)
+        return sum(stored)
+
+    return drain
+
+
+def work_one_call_per_symbol(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:
+    """Ask, read, store; then the next."""
+    connection = psycopg.connect(database_url, autocommit=True)
+    client = httpx.Client(base_url=provider_url, trust_env=False)
+
+    def refresh() -> int:
+        for number in range(1, symbols + 1):
+            quote = json.loads(client.get("/quote", params={"symbol": f"S{number}"}).content)
+            row = {"symbols": [quote["symbol"]], "prices": [float(quote["close"])]}
+            connection.execute(statement("refresh.plain_store"), row)
+        return symbols
+
+    return refresh
+
+
+def work_unchecked_ceiling(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:
+    """A hundred a call, ten calls at once, stored as they come."""
+    connections = [psycopg.connect(database_url, autocommit=True) for _ in range(AT_ONCE)]
+    client = httpx.Client(base_url=provider_url, trust_env=False)
+
+    def one(first: int) -> int:
+        names = [f"S{number}" for number in range(first, min(first + BATCH, symbols + 1))]
+        quotes = json.loads(client.get("/quote", params={"symbol": ",".join(names)}).content)
+        row = {
+            "symbols": [quote["symbol"] for quote in quotes.values()],
+            "prices": [float(quote["close"]) for quote in quotes.values()],
+        }
+        connection = connections.pop()
+        connection.execute(statement("refresh.plain_store"), row)
+        connections.append(connection)
+        return len(quotes)
+
+    def refresh() -> int:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return sum(pool.map(one, range(1, symbols + 1, BATCH)))
+
+    return refresh
+
+
+if __name__ == "__main__":
+    _, way, url, count = sys.argv
+    workers = {
+        "ours": work_ours,
+        "one_call_per_symbol": work_one_call_per_symbol,
+        "unchecked_ceiling": work_unchecked_ceiling,
+    }
+    crew.serve(lambda database_url: workers[way](url, int(count), database_url))
