@@ -91,8 +91,8 @@ _CALM = log(1.08)
 _TYPICAL = 25.0
 """A step of more than so many typical ones (the median of the answer's own) is looked at."""
 _ENOUGH_STEPS = 20
-_CONFIRMED = 3
-"""Values on one level that make it believed: a day, and two that follow it."""
+_CONFIRMED, _CONFIRMED_PAST = 3, 2
+"""Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
 _QUOTE_SPAN = timedelta(hours=1)
 """Quotes come by the minute: they confirm each other only when they are that far apart."""
 _PATIENCE = timedelta(days=7)
@@ -118,7 +118,8 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
         else:
             verdict.held.append(doubt)
     if not known.are_jumps_trusted:
-        passed = _in_company(known, passed, fetcher, verdict)
+        needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
+        passed = _in_company(known, passed, fetcher, verdict, needed)
     verdict.good = passed
     return verdict
 
@@ -173,15 +174,15 @@ class _Level:
     def is_anchored(self) -> bool:
         return any(step.is_anchor for step in self.steps)
 
-    def is_confirmed(self, fetcher: Fetcher) -> bool:
+    def is_confirmed(self, fetcher: Fetcher, needed: int) -> bool:
         times = {step.at for step in self.steps}
-        if len(times) < _CONFIRMED:
+        if len(times) < needed:
             return False
         return fetcher is not Fetcher.QUOTE or max(times) - min(times) >= _QUOTE_SPAN
 
 
 def _in_company(
-    known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict
+    known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict, needed: int
 ) -> list[Observation]:
     """Compare the values with each other and with what is believed; the doubtful ones go to the verdict.
 
@@ -198,7 +199,7 @@ def _in_company(
     levels = _levels(steps, typical)
     if len(levels) == 1:
         return rows
-    doubts = _doubted(levels, fetcher, typical)
+    doubts = _doubted(levels, fetcher, typical, needed)
     verdict.held.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
@@ -230,7 +231,7 @@ def _stretch(a: _Step, b: _Step) -> float:
     return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
 
 
-def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None) -> list[Doubted]:
+def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int) -> list[Doubted]:
     """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
     surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
     doubts: list[Doubted] = []
@@ -244,7 +245,9 @@ def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None) -> l
                 if wrong is not None and not wrong.ends_at(level, believed, is_backwards=is_backwards):
                     doubt = wrong.doubt
                 else:
-                    doubt = _look(believed, level, beyond, fetcher, typical, is_backwards=is_backwards)
+                    doubt = _look(
+                        believed, level, beyond, fetcher, typical, needed, is_backwards=is_backwards
+                    )
                     wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
             if doubt is None:
                 believed, wrong = level, None
@@ -286,6 +289,7 @@ def _look(
     beyond: _Level | None,
     fetcher: Fetcher,
     typical: float | None,
+    needed: int,
     *,
     is_backwards: bool,
 ) -> tuple[Doubt, str] | None:
@@ -311,11 +315,13 @@ def _look(
     later, earlier = (believed, level) if is_backwards else (level, believed)
     is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
     factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
-    if level.is_confirmed(fetcher):
-        is_adjusted = any(s.row is not None and s.row.adjustment is Adjustment.SPLITS for s in level.steps)
-        if factor is not None and is_adjusted:
+    is_raw = all(step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps)
+    if level.is_confirmed(fetcher, needed):
+        if factor is not None and not is_raw:
             return Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1) that the source forgot to apply"
         return None
+    if factor is not None and is_backwards and is_raw and len(believed.steps) > 1:
+        return None  # the days after it are here, and stay on their level
     if factor is not None:
         return (
             Doubt.SPLIT,

@@ -301,6 +301,15 @@ def test_b18_f6_a_split_that_begins_today_waits_for_its_confirmation(symbol: str
         assert verdict.good == answer[:-1]
 
 
+@pytest.mark.parametrize("before", [1, 2, 3, 10])
+@pytest.mark.parametrize("after", [2, 3, 10])
+def test_b18_f6_a_span_around_a_split_needs_no_more_days_than_it_has(before: int, after: int) -> None:
+    """A true split of raw prices, at the beginning of an answer too: what comes after it shows that it stays."""
+    rows = bars("AAPL")
+    (split,) = (n for n, row in enumerate(rows) if row.observed_at.date().isoformat() == "2005-02-28")
+    assert daily(Known(), rows[split - before : split + after]).held == []
+
+
 def test_b18_f6_a_spike_is_held_and_its_neighbours_are_not() -> None:
     rows, draw = bars("IBM"), random.Random(7)
     for factor in ("1.6", "0.6", "2.2", "3", "5", "0.1"):
