@@ -262,7 +262,7 @@ CREATE TABLE pricing.data_type_registry (
     asset_class text NOT NULL DEFAULT 'equity'::text  -- The instruments this type applies to: those of the same asset_class.
     fetcher text NOT NULL  -- What is asked of a provider; provider_routing says which provider.
     default_ttl_minutes integer NOT NULL  -- How old a watched price may grow before it is due again.
-    table_name text NOT NULL DEFAULT ''::text  -- View or table the staleness function judges; empty = the view latest_price_<data_type>, made by a trigger.
+    table_name text NOT NULL DEFAULT ''::text  -- View or table the staleness function judges; empty = the view latest_price_<data_type>, of a document type document_<data_type>, made by a trigger.
     symbol_column text NOT NULL DEFAULT 'symbol'::text  -- Column of table_name with the symbol, text.
     timestamp_column text NOT NULL DEFAULT 'fetched_at'::text  -- Column of table_name that staleness is judged by, timestamptz.
     staleness_function text NOT NULL DEFAULT 'is_data_stale'::text  -- Function (timestamptz, integer) returning boolean in this schema; it gets the timestamp and the TTL in minutes.
@@ -278,8 +278,9 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT asset_class_is_plain_name CHECK ((asset_class ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT background_ttl_is_positive CHECK ((background_ttl_minutes > 0))
     CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
+    CONSTRAINT documents_have_no_backfill CHECK (((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text])) OR (history_from IS NULL)))
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
-    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text])))
+    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text])))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
     CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))
     CONSTRAINT strategy_is_known CHECK ((refresh_strategy = ANY (ARRAY['on-demand'::text, 'scheduled'::text])))
@@ -312,6 +313,52 @@ CREATE TABLE pricing.demand (
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
+
+-- When the documents of each pair were last confirmed: what its staleness is judged by.
+CREATE TABLE pricing.document_pairs (
+    data_type text NOT NULL  -- What kind of documents.
+    symbol text NOT NULL  -- Whom they are about.
+    fetched_at timestamp with time zone NOT NULL  -- When a provider last answered; advances with every valid answer.
+    provider text NOT NULL  -- Who answered.
+    call_id bigint NOT NULL  -- The call that was answered: collector_call_log has its run, time and bytes.
+    cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
+    CONSTRAINT document_pairs_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT document_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
+) WITH (fillfactor=70);
+CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.document_pairs FOR EACH ROW WHEN ((old.cache_ttl_minutes IS DISTINCT FROM new.cache_ttl_minutes)) EXECUTE FUNCTION pricing.own_ttl_changed();
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.document_pairs TO pricing_worker;
+GRANT SELECT ON TABLE pricing.document_pairs TO pricing_reader;
+
+-- What we believed before: the old body of every document that changed, from recorded_at until revised_at.
+CREATE TABLE pricing.document_revisions (
+    data_type text NOT NULL  -- What kind of document it was.
+    symbol text NOT NULL  -- Whom it was about.
+    period date NOT NULL  -- The day the provider filed it under; -infinity = it was about no period.
+    body jsonb  -- What we believed; NULL = the provider had withdrawn it.
+    provider text NOT NULL  -- Who had said so.
+    call_id bigint NOT NULL  -- The call that had brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint NOT NULL  -- The call that brought another body, or none.
+    CONSTRAINT document_revisions_pkey PRIMARY KEY (data_type, symbol, period, revised_at)
+);
+GRANT INSERT, SELECT ON TABLE pricing.document_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.document_revisions TO pricing_reader;
+
+-- Current belief: one document for each pair and fiscal period. When a pair was last confirmed is in document_pairs.
+CREATE TABLE pricing.documents (
+    data_type text NOT NULL  -- What kind of document it is.
+    symbol text NOT NULL  -- Whom it is about.
+    period date NOT NULL DEFAULT '-infinity'::date  -- The day the provider files it under: of an earnings report, or the last of a fiscal year; -infinity = it is about no period.
+    body jsonb  -- The answer as it was checked, with the provider's own names and digits; NULL = the provider has withdrawn it.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believe it.
+    CONSTRAINT documents_pkey PRIMARY KEY (data_type, symbol, period)
+    CONSTRAINT body_is_an_object CHECK ((jsonb_typeof(body) = 'object'::text))
+);
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.documents TO pricing_worker;
+GRANT SELECT ON TABLE pricing.documents TO pricing_reader;
 
 -- Workers that drain the queue. Alive = not finished and the lease not run out; run status says nothing about it.
 CREATE TABLE pricing.drains (
@@ -396,6 +443,8 @@ CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class,
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
 GRANT SELECT ON TABLE pricing.instruments TO pricing_reader;
+GRANT SELECT ON TABLE pricing.latest_answers TO pricing_reader;
+GRANT SELECT ON TABLE pricing.latest_answers TO pricing_worker;
 
 -- The newest known price of each pair. price = amount / 10^scale, exactly.
 CREATE TABLE pricing.latest_prices (
@@ -519,6 +568,7 @@ CREATE TABLE pricing.provider_capabilities (
     units_per_symbol integer NOT NULL DEFAULT 0  -- Cost of each symbol of a call, in the provider's units.
     max_window_days integer NOT NULL DEFAULT 1  -- Longest span one call may ask for, so that an answer is never cut at a page.
     bytes_per_day integer NOT NULL DEFAULT 150  -- Bytes on the wire for a day of history of one symbol, as an estimate.
+    routes_new_types boolean NOT NULL DEFAULT true  -- Whether a new data type of this fetcher may find its route to this provider by itself. False = only who says so comes here.
     CONSTRAINT provider_capabilities_pkey PRIMARY KEY (provider, fetcher)
     CONSTRAINT provider_capabilities_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
     CONSTRAINT a_call_costs_something CHECK (((units_per_call >= 0) AND (units_per_symbol >= 0) AND ((units_per_call + units_per_symbol) > 0)))
@@ -817,6 +867,14 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
+-- The documents of a symbol in one data type, the newest period first: bodies with the provider's own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.
+CREATE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
+
+-- The documents of a pair, the newest period first, as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -907,6 +965,10 @@ TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.is_data_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
+-- Whether a fetcher brings documents and not prices.
+CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
+
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
 CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
@@ -951,8 +1013,12 @@ GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 
--- Gives a new data type its history partition, its view and a route.
+-- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+
+-- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
+CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
 
 -- Moves the staged values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;

@@ -12,13 +12,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import limits, prices, quarantine, queue
+from pricing_pipeline import documents, limits, prices, quarantine, queue
 from pricing_pipeline.domain import (
     Answer,
     Call,
@@ -205,7 +205,7 @@ def _close(connection: Connection, call: Call, fetched: Fetched, *, is_held: boo
 
 def _kind_of(answer: Answer) -> FailureKind | None:
     """Why nothing at all came of an answer, for the most of its symbols; None if something did."""
-    if answer.observations or answer.empty or not answer.failures:
+    if answer.observations or answer.documents or answer.empty or not answer.failures:
         return None
     return Counter(failure.kind for failure in answer.failures).most_common(1)[0][0]
 
@@ -227,8 +227,11 @@ def _store(
     known = prices.known(connection, call, given)
     verdicts = _judged(connection, call, given, known)
     observations = [row for verdict in verdicts.values() for row in verdict.good]
-    stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
     empty = [symbol for symbol in answer.empty if symbol in ids]
+    if call.fetcher.is_document:
+        stored = {row.symbol: row for row in documents.store(connection, call, answer, ids.keys())}
+    else:
+        stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = _doubts(answer, verdicts, ids)
     if doubts:
@@ -239,11 +242,14 @@ def _store(
 
     if call.window is not None:
         prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
-    elif empty:
+    elif empty and not call.fetcher.is_document:
         prices.confirm(connection, call.data_type, empty)
     for (kind, message), symbols in _by_reason(failures).items():
         queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
     finish([ids[symbol] for symbol in done])
+    # Documents are told in the month in which we came to believe them: theirs may be years ago, or to come.
+    days = [o.observed_at.date() for o in observations if o.symbol in stored and o.symbol not in failed]
+    days += [call.claimed_at.astimezone(UTC).date() for d in answer.documents if d.symbol in stored]
     return Tally(
         call.data_type,
         added=sum(row.added for row in stored.values()),
@@ -251,11 +257,7 @@ def _store(
         failed=len(failures),
         held=len(doubts),
         symbols=set(done),
-        months=Counter(
-            o.observed_at.date().replace(day=1)
-            for o in observations
-            if o.symbol in stored and o.symbol not in failed
-        ),
+        months=Counter(day.replace(day=1) for day in days),
     )
 
 
@@ -372,7 +374,10 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         pause = limits.throttle(connection, call.provider, call.key_name, asked, str(error))
     # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
-    is_permanent = kind.is_permanent and (len(call.tasks) == 1 or kind is FailureKind.MISCONFIGURED)
+    blames_all = kind is FailureKind.MISCONFIGURED or (
+        isinstance(error, PlanRestricted) and error.is_whole_endpoint
+    )
+    is_permanent = kind.is_permanent and (len(call.tasks) == 1 or blames_all)
     queue.fail(
         connection,
         call.task_ids,

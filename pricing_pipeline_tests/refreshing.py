@@ -50,9 +50,10 @@ def refreshing(
         client(PROVIDERS["twelvedata"], f"{sandbox_url}/twelvedata", key, deadline=deadline) as twelvedata,
         client(PROVIDERS["mfapi"], f"{sandbox_url}/mfapi", deadline=deadline) as mfapi,
         client(PROVIDERS["yahoo"], f"{sandbox_url}/yahoo", deadline=deadline) as yahoo,
+        client(PROVIDERS["fmp"], f"{sandbox_url}/fmp", key, deadline=deadline) as fmp,
         Refresher(
             engine,
-            {"twelvedata": twelvedata, "mfapi": mfapi, "yahoo": yahoo},
+            {"twelvedata": twelvedata, "mfapi": mfapi, "yahoo": yahoo, "fmp": fmp},
             worker=worker,
             run_id=run_id,
             on_report=reports if reports is not None else Reports(),

@@ -26,6 +26,7 @@ class RunningSandbox:
         self.twelvedata_url = f"{url}/twelvedata"
         self.mfapi_url = f"{url}/mfapi"
         self.yahoo_url = f"{url}/yahoo"
+        self.fmp_url = f"{url}/fmp"
         self.key = sandbox.settings.twelvedata_key
         self.sandbox = sandbox
         self._client = client
@@ -95,6 +96,13 @@ class Asked:
 
     def yahoo(self, endpoint: str, **params: str) -> Reply:
         return self._ask("yahoo", endpoint, params, {})
+
+    def fmp(self, endpoint: str, *, headers: dict[str, str] | None = None, **params: str) -> Reply:
+        """Likewise for FMP. `from_` asks for `from`."""
+        params = {name.rstrip("_"): value for name, value in params.items()}
+        return self._ask(
+            "fmp", endpoint, params, {"apikey": self.settings.fmp_key} if headers is None else headers
+        )
 
     def bars(self, symbol: str, **params: str) -> list[dict[str, str]]:
         """Daily bars, oldest first; all that one page holds, unadjusted, unless told otherwise."""

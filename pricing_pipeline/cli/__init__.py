@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from pricing_pipeline.cli import commands
+from pricing_pipeline.cli import commands, sandbox_command
 from pricing_pipeline.cli.program import PlainLines, Program
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ for _command in (
     commands.hold,
     commands.release,
     commands.price,
+    commands.document,
     commands.history,
     commands.backfill,
     commands.status,
@@ -52,7 +53,7 @@ app.add_typer(_registry, name="registry")
 app.add_typer(_instrument, name="instrument")
 app.add_typer(_quarantine, name="quarantine")
 app.add_typer(_db, name="db")
-app.command()(commands.sandbox)
+app.command()(sandbox_command.sandbox)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import typer
 
@@ -25,6 +25,19 @@ def day(given: str, option: str, *, last: bool = False) -> date:
     except ValueError:
         pass
     raise typer.BadParameter(f"{option} {given!r} is not a day. Write it like 2013-02-28, or 2013-02")
+
+
+def moment(given: str, option: str) -> datetime:
+    """A time: ISO 8601, UTC unless it says otherwise; of a day (YYYY-MM-DD) its end in UTC. Else a usage error."""
+    try:
+        if _DAY.fullmatch(given):
+            return datetime.combine(date.fromisoformat(given) + timedelta(days=1), time(), UTC)
+        found = datetime.fromisoformat(given)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{option} {given!r} is not a time. Write it like 2026-11-20, or 2026-11-20T15:00"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def span(first: date, last: date) -> Window:

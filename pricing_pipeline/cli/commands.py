@@ -6,7 +6,6 @@ So `--help` answers at once, and a command pays only for what it uses.
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,20 +35,6 @@ class Status(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-
-
-class Hours(StrEnum):
-    """When the sandbox's markets are open."""
-
-    ALWAYS = "always"
-    EXCHANGE = "exchange"
-
-
-class ErrorStyle(StrEnum):
-    """How the sandbox words Twelve Data's errors."""
-
-    STATUS = "status"
-    BODY = "body"
 
 
 _LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
@@ -197,6 +182,33 @@ def history(
     first_day = None if first is None else day(first, "--from")
     last_day = None if last is None else day(last, "--to", last=True)
     read.history(symbol, data_type, first_day, last_day, plot=plot, as_json=as_json)
+
+
+def document(
+    symbol: Symbol,
+    data_type: Annotated[
+        str, typer.Option("--data-type", metavar="DATA_TYPE", help="A type of documents of `registry list`.")
+    ],
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of", metavar="TIME", help="As believed at this UTC time, or at the end of this day."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what providers say about a company: its documents of one type, the newest period first.
+
+    What is missing or stale is asked for. With --as-of, what was believed then.
+
+    \b
+    Example: pricing-pipeline document AAPL --data-type company_profile --as-of 2026-11-20
+    """
+    from pricing_pipeline.cli import document as implementation
+    from pricing_pipeline.cli.arguments import moment
+
+    at = None if as_of is None else moment(as_of, "--as-of")
+    implementation.document(symbol, data_type, at, as_json=as_json)
 
 
 def backfill(
@@ -415,66 +427,3 @@ def db_upgrade(as_json: Json = False) -> None:
     from pricing_pipeline.cli import admin
 
     admin.upgrade(as_json=as_json)
-
-
-def sandbox(
-    port: Annotated[
-        int, typer.Option(envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one.")
-    ] = 8100,
-    credits_per_minute: Annotated[
-        int,
-        typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."),
-    ] = 2000,
-    credits_per_day: Annotated[
-        int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
-    ] = 0,
-    mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
-    yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
-    key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = "sandbox-key",
-    latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
-    market_hours: Annotated[
-        Hours, typer.Option(help="Open round the clock, or real sessions.")
-    ] = Hours.ALWAYS,
-    error_style: Annotated[
-        ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
-    ] = ErrorStyle.STATUS,
-    log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Serve look-alikes of the providers until Ctrl-C; `up` does so by itself.
-
-    \b
-    Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
-    """
-    from pricing_pipeline.cli.output import print_event
-    from pricing_pipeline.sandbox.server import create_app, listen, make_server
-    from pricing_pipeline.sandbox.settings import SandboxSettings
-
-    settings = SandboxSettings(
-        port=port,
-        credits_per_minute=credits_per_minute or None,
-        credits_per_day=credits_per_day or None,
-        mfapi_calls_per_second=mfapi_calls_per_second or None,
-        yahoo_calls_per_minute=yahoo_calls_per_minute or None,
-        twelvedata_key=key,
-        latency_ms=latency_ms,
-        seed=seed,
-        market_hours=market_hours.value,
-        error_style=error_style.value,
-        log_path=log,
-    )
-    with listen(settings) as sock:
-        url = f"http://{settings.host}:{sock.getsockname()[1]}"
-        application = create_app(settings)
-        if as_json:
-            print_event(
-                {"event": "listening", "url": url, "providers": sorted(application.state.sandbox.providers)}
-            )
-        else:
-            names = ", ".join(f"{url}/{name}" for name in sorted(application.state.sandbox.providers))
-            typer.echo(f"The sandbox answers at {names}. Ctrl-C stops it.")
-        try:
-            make_server(application).run(sockets=[sock])
-        finally:
-            application.state.sandbox.log.close()

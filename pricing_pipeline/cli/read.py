@@ -176,6 +176,8 @@ def _draw(symbol: str, kind: DataType, bars: Sequence[Bar]) -> None:
 
 def _what_is_missing(symbol: str, kind: DataType, days: Window) -> str:
     said = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+    if kind.fetcher.is_document:
+        return f"{said} It has documents: pricing-pipeline document {symbol} --data-type {kind.data_type}"
     if kind.history_from is None:
         return f"{said} Its provider has no history; values gather while somebody watches it."
     if days.end < kind.history_from:

@@ -73,19 +73,20 @@ BEGIN
             FROM pg_catalog.pg_proc p
             WHERE p.pronamespace = 'pricing'::pg_catalog.regnamespace),
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
-        -- First what the owner tells the pipeline; then prices, which no refresh deletes; then the ring that pruning empties.
+        -- First what the owner tells the pipeline; then prices and documents, which no refresh deletes; then the ring that pruning empties.
         worker_exceptions (pattern, privileges) AS (VALUES
             ('(data_type_registry|registry_state|user_caps|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds)', 'SELECT'),
-            ('(latest_prices|price_history(_.*)?|instruments)', 'SELECT, INSERT, UPDATE'),
-            ('price_revisions', 'SELECT, INSERT'),
+            ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs)', 'SELECT, INSERT, UPDATE'),
+            ('(price|document)_revisions', 'SELECT, INSERT'),
             ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),
         -- What holds secrets, even encrypted ones, a reader does not see.
         secret_relations (pattern) AS (VALUES ('(credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
-            ('pricing.price(text)'), ('pricing.history(text,text,date,date)')),
+            ('pricing.price(text)'), ('pricing.history(text,text,date,date)'),
+            ('pricing.document(text,text,timestamp with time zone)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege
             UNION ALL SELECT 'SCHEMA', 'pricing', 'pricing_client', 'USAGE'
@@ -111,7 +112,7 @@ BEGIN
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
             WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.judges OR f.word IN ('clock', 'is_stale')))
-               OR f.word IN ('price', 'history')),
+               OR f.word IN ('price', 'history', 'document')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege
             FROM pg_catalog.pg_namespace n

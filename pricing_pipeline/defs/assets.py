@@ -74,6 +74,28 @@ _LATEST_COLUMNS = dg.TableSchema(
 )
 
 
+_DOCUMENTS_COLUMNS = dg.TableSchema(
+    columns=[
+        dg.TableColumn("symbol", "text", description="Whom it is about."),
+        dg.TableColumn("period", "date", description="The day it is filed under; -infinity for none."),
+        dg.TableColumn("body", "jsonb", description="As it was checked; NULL = withdrawn."),
+        dg.TableColumn("provider", "text", description="Who said so."),
+        dg.TableColumn("call_id", "bigint", description="The call that brought it, in collector_call_log."),
+        dg.TableColumn("recorded_at", "timestamptz", description="Since when we believe it."),
+    ]
+)
+_DOCUMENT_COLUMNS = dg.TableSchema(
+    columns=[
+        dg.TableColumn("symbol", "text", description="Whom they are about."),
+        dg.TableColumn("documents", "jsonb", description="Current documents, the newest period first."),
+        dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed them."),
+        dg.TableColumn("provider", "text", description="Who did."),
+        dg.TableColumn("call_id", "bigint", description="The call that was answered, in collector_call_log."),
+        dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
+    ]
+)
+
+
 def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey(["price_history", data_type])
 
@@ -123,9 +145,9 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
         dg.AssetSpec(
             latest_key(kind.data_type),
             deps=[history_key(kind.data_type)],
-            group_name="latest_price",
+            group_name="latest_document" if kind.fetcher.is_document else "latest_price",
             kinds={"postgres", "table"},
-            description=f"{_sentence(kind)} The newest price of each symbol, due again "
+            description=f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
             f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it."
             f"{_no_schedule(unscheduled.get(kind.data_type))}",
             freshness_policy=freshness_policy(kind),
@@ -133,11 +155,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
                 # A table of the user's own has columns of its own.
-                **(
-                    {"dagster/column_schema": _LATEST_COLUMNS}
-                    if kind.table_name == f"latest_price_{kind.data_type}"
-                    else {}
-                ),
+                **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
         )
@@ -154,12 +172,14 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             dg.AssetSpec(
                 history_key(kind.data_type),
                 deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
-                group_name="price_history",
+                group_name="documents" if kind.fetcher.is_document else "price_history",
                 kinds={"python", "postgres"},
                 description=f"{_sentence(kind)} {_history_sentence(kind)}",
                 metadata={
-                    "dagster/table_name": f"pricing.price_history_{kind.data_type}",
-                    "dagster/column_schema": _HISTORY_COLUMNS,
+                    "dagster/table_name": _history_table(kind),
+                    "dagster/column_schema": _DOCUMENTS_COLUMNS
+                    if kind.fetcher.is_document
+                    else _HISTORY_COLUMNS,
                 },
                 tags={"strategy": kind.refresh_strategy},
                 skippable=True,
@@ -265,10 +285,29 @@ def _symbols(tag: str | None) -> list[str] | None:
 
 
 def _sentence(kind: DataType) -> str:
-    return kind.description or f"Prices of type {kind.data_type}."
+    what = "Documents" if kind.fetcher.is_document else "Prices"
+    return kind.description or f"{what} of type {kind.data_type}."
+
+
+def _what_is_latest(kind: DataType) -> str:
+    return "The current documents" if kind.fetcher.is_document else "The newest price"
+
+
+def _latest_columns(kind: DataType) -> dict[str, dg.TableSchema]:
+    if kind.table_name == f"document_{kind.data_type}" and kind.fetcher.is_document:
+        return {"dagster/column_schema": _DOCUMENT_COLUMNS}
+    if kind.table_name == f"latest_price_{kind.data_type}":
+        return {"dagster/column_schema": _LATEST_COLUMNS}
+    return {}
+
+
+def _history_table(kind: DataType) -> str:
+    return "pricing.documents" if kind.fetcher.is_document else f"pricing.price_history_{kind.data_type}"
 
 
 def _history_sentence(kind: DataType) -> str:
+    if kind.fetcher.is_document:
+        return "What changes leaves a revision in pricing.document_revisions; there is nothing to backfill."
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {kind.history_from} can be backfilled: choose months under Materialize."

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
 import dagster as dg
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import demand, prices
+from pricing_pipeline import demand, documents, prices
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after
@@ -42,7 +42,7 @@ class Reporter:
             served = {
                 row.data_type: row for row in demand.freshness(connection, [t.data_type for t in tallies])
             }
-            samples = {t.data_type: prices.sample(connection, t.data_type, SAMPLE_ROWS) for t in tallies}
+            samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
         for tally in tallies:
             work = self._work(tally)
             for month in self._months_to_tell(tally):
@@ -57,7 +57,7 @@ class Reporter:
                     metadata={
                         **work,
                         **serving(served.get(tally.data_type)),
-                        **latest_table(samples[tally.data_type]),
+                        **samples[tally.data_type],
                     },
                 )
             )
@@ -181,12 +181,16 @@ def serving(row: demand.Freshness | None) -> Metadata:
     return metadata
 
 
-def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
-    """A small table of latest prices; Dagster shows Markdown inline only below 1,000 characters.
+def sample_table(connection: Connection, data_type: str) -> Metadata:
+    """A small table of a data type's latest prices, or of its documents."""
+    return latest_table(prices.sample(connection, data_type, SAMPLE_ROWS)) or _document_table(
+        documents.sample(connection, data_type, SAMPLE_ROWS)
+    )
 
-    Long names leave room for fewer rows.
-    """
-    cells = [
+
+def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
+    """A small table of latest prices."""
+    cells: list[list[object]] = [
         [
             row.symbol,
             f"{row.price} {row.currency or ''}".strip(),
@@ -195,10 +199,21 @@ def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
         ]
         for row in rows
     ]
-    header = ["symbol", "price", "observed (UTC)", "provider"]
+    return _inline("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
+
+
+def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
+    cells: list[list[object]] = [
+        [row.symbol, row.period or "", f"{row.recorded_at:%Y-%m-%d %H:%M:%S}", row.provider] for row in rows
+    ]
+    return _inline("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
+
+
+def _inline(name: str, header: Sequence[str], cells: list[list[object]]) -> Metadata:
+    """A table of as many rows as Dagster shows at once: Markdown is inline only below 1,000 characters."""
     while len(table(header, cells)) > _INLINE_CHARACTERS:
         cells.pop()
-    return {"latest_prices": dg.MetadataValue.md(table(header, cells))} if cells else {}
+    return {name: dg.MetadataValue.md(table(header, cells))} if cells else {}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

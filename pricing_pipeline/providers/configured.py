@@ -25,15 +25,17 @@ def configured_clients(
 ) -> Iterator[dict[str, ProviderClient]]:
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
-    Providers that this version has no client for are left out: their tasks wait for a worker that has.
-    Raises SettingsError when a provider's key is missing.
+    Providers that this version has no client for are left out, and so are those whose key is missing while another
+    one has a key: their tasks wait for a worker that has. Raises SettingsError when all keys are missing.
     """
+    needy = [name for name in PROVIDERS if name in base_urls and PROVIDERS[name].needs_key]
+    keyless = {name for name in needy if not settings.sandbox and not configured_keys(settings, name)}
+    if keyless == set(needy):
+        keyless = set()
     with ExitStack() as stack:
         clients = {}
-        for name, base_url in base_urls.items():
-            if name not in PROVIDERS:
-                continue
-            provider = PROVIDERS[name]
+        for name in (name for name in PROVIDERS if name in base_urls and name not in keyless):
+            provider, base_url = PROVIDERS[name], base_urls[name]
             address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
             keys = sandbox_keys(settings, name) if settings.sandbox else configured_keys(settings, name)
             clients[name] = stack.enter_context(ProviderClient(provider, address, keys))

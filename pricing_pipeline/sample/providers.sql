@@ -1,20 +1,31 @@
 -- Providers of the sample, with the limits of the sample plan. The free plan of Twelve Data would be
--- ('twelvedata', 'minute', 8, 60, NULL) and ('twelvedata', 'day', 800, NULL, 'UTC').
+-- ('twelvedata', 'minute', 8, 60, NULL) and ('twelvedata', 'day', 800, NULL, 'UTC'); that of Financial Modeling Prep
+-- ('fmp', 'day', 250, 86400, NULL) and a batch_size of 1 for its quotes.
 INSERT INTO pricing.data_collectors (provider, description, base_url, max_in_flight, throttle_pause_seconds) VALUES
     ('twelvedata', 'Twelve Data: equities, foreign exchange, crypto', 'https://api.twelvedata.com', 8, 5),
     ('mfapi',      'mfapi.in: net asset values of Indian mutual funds', 'https://api.mfapi.in', 3, 5),
     -- It names no limits and refuses without a word how long: few calls, and a long pause after a refusal.
-    ('yahoo',      'Yahoo Finance: equities, funds, currencies, crypto', 'https://query1.finance.yahoo.com', 2, 60);
+    ('yahoo',      'Yahoo Finance: equities, funds, currencies, crypto', 'https://query1.finance.yahoo.com', 2, 60),
+    ('fmp',        'Financial Modeling Prep: documents on companies; quotes and bars of shares',
+                   'https://financialmodelingprep.com/stable', 5, 60);
 
 INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES
     ('twelvedata', 'minute', 2000, 60),
     ('mfapi',      'second', 4, 1),
-    ('yahoo',      'minute', 60, 60);
+    ('yahoo',      'minute', 60, 60),
+    ('fmp',        'minute', 300, 60);
 
 INSERT INTO pricing.provider_capabilities
-    (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day) VALUES
-    ('twelvedata', 'quote',      100, 1, 0, 1, 1,     0),
-    ('twelvedata', 'daily_bars', 100, 1, 0, 1, 5000, 120),
-    ('mfapi',      'nav',        1,   1, 1, 0, 20000, 45),
-    ('yahoo',      'quote',      20,  1, 1, 0, 1,     0),
-    ('yahoo',      'daily_bars', 1,   1, 1, 0, 20000, 130);
+    (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol, max_window_days, bytes_per_day,
+     routes_new_types) VALUES
+    ('twelvedata', 'quote',      100, 1, 0, 1, 1,     0, true),
+    ('twelvedata', 'daily_bars', 100, 1, 0, 1, 5000, 120, true),
+    ('mfapi',      'nav',        1,   1, 1, 0, 20000, 45, true),
+    ('yahoo',      'quote',      20,  1, 1, 0, 1,     0, true),
+    ('yahoo',      'daily_bars', 1,   1, 1, 0, 20000, 130, true),
+    -- Its prices name no currency, and it lacks many pairs and coins: they come from it only where a route says so.
+    ('fmp',        'quote',      100, 1, 1, 0, 1,     0, false),
+    ('fmp',        'daily_bars', 1,   1, 1, 0, 1825, 60, false),
+    ('fmp',        'profile',          1, 1, 1, 0, 1, 0, true),
+    ('fmp',        'earnings',         1, 1, 1, 0, 1, 0, true),
+    ('fmp',        'income_statement', 1, 1, 1, 0, 1, 0, true);

@@ -18,6 +18,11 @@ class Hours(StrEnum):
     EXCHANGE = "exchange"
 
 
+class FmpPlan(StrEnum):
+    FULL = "full"
+    FREE = "free"
+
+
 class ErrorStyle(StrEnum):
     STATUS = "status"
     BODY = "body"
@@ -29,7 +34,14 @@ def run(
     credits_per_day: Annotated[int, typer.Option(help="Twelve Data's plan; 0 for no cap.")] = 0,
     mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
     yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
-    key: Annotated[str, typer.Option(help="The key that Twelve Data's clients must send.")] = DEFAULT_KEY,
+    fmp_calls_per_minute: Annotated[int, typer.Option(help="FMP's plan; 0 for no cap.")] = 300,
+    fmp_calls_per_day: Annotated[
+        int, typer.Option(help="FMP's plan; 250 is the free one, 0 for no cap.")
+    ] = 0,
+    fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
+    key: Annotated[
+        str, typer.Option(help="The key that clients of Twelve Data and FMP must send.")
+    ] = DEFAULT_KEY,
     latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
     seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
     market_hours: Annotated[
@@ -51,7 +63,11 @@ def run(
             credits_per_day=credits_per_day or None,
             mfapi_calls_per_second=mfapi_calls_per_second or None,
             yahoo_calls_per_minute=yahoo_calls_per_minute or None,
+            fmp_calls_per_minute=fmp_calls_per_minute or None,
+            fmp_calls_per_day=fmp_calls_per_day or None,
+            fmp_plan=fmp_plan.value,
             twelvedata_key=key,
+            fmp_key=key,
             latency_ms=latency_ms,
             seed=seed,
             market_hours=market_hours.value,

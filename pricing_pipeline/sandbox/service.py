@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from pricing_pipeline.sandbox.calls import Provider
 from pricing_pipeline.sandbox.faults import Behaviours, distorted, swapped
+from pricing_pipeline.sandbox.fmp import Fmp
 from pricing_pipeline.sandbox.log import CallLog
 from pricing_pipeline.sandbox.mfapi import MfApi
 from pricing_pipeline.sandbox.prices import Market
@@ -35,7 +36,7 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings, clock: Clock = system_clock) -> None:
         market = Market(settings.seed, settings.market_hours)
-        dialects = (TwelveData, MfApi, Yahoo)
+        dialects = (TwelveData, MfApi, Yahoo, Fmp)
         providers: tuple[Provider, ...] = tuple(dialect(settings, market) for dialect in dialects)
         self.settings = settings
         self.providers: Mapping[str, Provider] = {provider.name: provider for provider in providers}

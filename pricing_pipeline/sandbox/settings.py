@@ -10,7 +10,7 @@ from typing import Literal
 from pricing_pipeline.errors import SettingsError
 
 DEFAULT_KEY = "sandbox-key"
-"""The key that the sandbox accepts as Twelve Data's unless told otherwise. It protects nothing."""
+"""The key that the sandbox accepts unless told otherwise. It protects nothing."""
 MOST_KEYS = 100
 """How many keys have a plan; further ones are refused like wrong ones."""
 
@@ -41,6 +41,13 @@ class SandboxSettings:
     """What Yahoo answers for a symbol that it does not know: 404, or 200 with an empty shell."""
     yahoo_consent: bool = False
     """Yahoo redirects every call to a page that asks for consent, as it does in Europe now and then."""
+    fmp_key: str = field(default=DEFAULT_KEY, repr=False)
+    """As for Twelve Data, the text alone or with a hyphen and a name."""
+    fmp_plan: Literal["full", "free"] = "full"
+    """`free`: the five recorded symbols, no batches, five years of statements; all else is refused with 402."""
+    fmp_calls_per_minute: int | None = 300
+    fmp_calls_per_day: int | None = None
+    """250 is the free plan."""
     latency_ms: int = 0
     """Added to every provider call."""
     error_style: Literal["status", "body"] = "status"
@@ -64,6 +71,8 @@ class SandboxSettings:
             ("mfapi_calls_per_second", 1),
             ("yahoo_calls_per_minute", 1),
             ("yahoo_hole_every", 2),
+            ("fmp_calls_per_minute", 1),
+            ("fmp_calls_per_day", 1),
             ("latency_ms", 0),
             ("log_memory", 1),
         ):
@@ -74,10 +83,9 @@ class SandboxSettings:
                 )
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"sandbox setting port={self.port} is no TCP port; give one from 0 to 65535.")
-        if not self.twelvedata_key:
-            raise SettingsError(
-                "sandbox setting twelvedata_key is empty; give the key that clients will send."
-            )
+        for name in ("twelvedata_key", "fmp_key"):
+            if not getattr(self, name):
+                raise SettingsError(f"sandbox setting {name} is empty; give the key that clients will send.")
         if not _is_loopback(self.host):
             raise SettingsError(
                 f"the sandbox does not listen on {self.host}: it stays on this machine. Use 127.0.0.1."

@@ -6,9 +6,7 @@ the choice is named at its place.
 
 from __future__ import annotations
 
-import hmac
 import json
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pricing_pipeline.sandbox import twelvedata_text as text
 from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument
+from pricing_pipeline.sandbox.keys import key_name
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
@@ -58,7 +57,7 @@ class TwelveData:
         self._settings = settings
         self._style = settings.error_style
         self._market = market
-        self._key = settings.twelvedata_key.encode()
+        self._key = settings.twelvedata_key
         self._plans: dict[str, _Plan] = {}
         self._year_rows = lru_cache(_YEARS_KEPT)(self._render_year)
         self._members: dict[str, Callable[[Instrument, ProviderCall], Member]] = {
@@ -79,7 +78,7 @@ class TwelveData:
         return ProviderCall(endpoint, params, tuple(symbol for symbol in asked if symbol), key, now)
 
     def admit(self, call: ProviderCall) -> Admission:
-        name = self._key_name(call.key)
+        name = key_name(call.key, self._key)
         plan = None if name is None else self._plan(name)
         if plan is None:
             return Admission(0, self._reply(text.wrong_key(self._style)))
@@ -96,22 +95,13 @@ class TwelveData:
             refusal = self._reply(text.out_of_credits("minute", used, plan.minute.limit))
         return Admission(units, refusal, headers, is_over_limit=refusal is not None, key_name=name)
 
-    def _key_name(self, key: str | None) -> str | None:
-        """`default` for the key itself, NAME for the key with -NAME behind it, None for any other."""
-        given = (key or "").encode()
-        if hmac.compare_digest(given, self._key):
-            return "default"
-        name = given[len(self._key) + 1 :].decode(errors="replace")
-        is_further = hmac.compare_digest(given[: len(self._key) + 1], self._key + b"-")
-        return name if is_further and re.fullmatch("[a-z0-9][a-z0-9_-]{0,47}", name) else None
-
-    def _plan(self, key_name: str) -> _Plan | None:
+    def _plan(self, name: str) -> _Plan | None:
         """The windows of a key, as of an account of its own; None when there are too many keys."""
-        plan = self._plans.get(key_name)
+        plan = self._plans.get(name)
         if plan is None and len(self._plans) < MOST_KEYS:
             settings = self._settings
             sliding = settings.credit_window == "sliding"
-            plan = self._plans[key_name] = _Plan(
+            plan = self._plans[name] = _Plan(
                 UnitWindow(settings.credits_per_minute, 60, sliding=sliding),
                 UnitWindow(settings.credits_per_day, 86_400),
             )
@@ -160,7 +150,7 @@ class TwelveData:
 
     def _usage(self, call: ProviderCall) -> str:
         at = call.now.timestamp()
-        plan = self._plans[self._key_name(call.key) or ""]
+        plan = self._plans[key_name(call.key, self._key) or ""]
         usage: dict[str, object] = {
             "timestamp": call.now.strftime("%Y-%m-%d %H:%M:%S"),
             "current_usage": plan.minute.used(at),

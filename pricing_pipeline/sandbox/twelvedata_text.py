@@ -15,7 +15,7 @@ from typing import Literal
 from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.prices import Quote, Slice
 from pricing_pipeline.sandbox.series import Bar
-from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text
+from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text, divided
 
 Style = Literal["status", "body"]
 _FourPrices = tuple[int, int, int, int]
@@ -170,10 +170,4 @@ def _texts(prices: _FourPrices) -> _FourTexts:
 
 def _shared(prices: _FourPrices, split: int) -> _FourPrices:
     opened, high, low, close = prices
-    return _divided(opened, split), _divided(high, split), _divided(low, split), _divided(close, split)
-
-
-def _divided(units: int, split: int) -> int:
-    """Half-even, as money is rounded everywhere here."""
-    whole, rest = divmod(units, split)
-    return whole + (rest * 2 > split or (rest * 2 == split and whole % 2 == 1))
+    return divided(opened, split), divided(high, split), divided(low, split), divided(close, split)

@@ -14,6 +14,12 @@ def decimal_text(units: int) -> str:
     return f"{sign}{units // UNITS}.{units % UNITS:05d}"
 
 
+def divided(units: int, by: int) -> int:
+    """A price after a split, rounded half-even as money is everywhere here."""
+    whole, rest = divmod(units, by)
+    return whole + (rest * 2 > by or (rest * 2 == by and whole % 2 == 1))
+
+
 def units_of(text: str) -> int:
     """The units of a decimal number of at most five decimals, without sign."""
     whole, _, part = text.partition(".")

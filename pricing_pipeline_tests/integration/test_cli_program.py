@@ -16,7 +16,7 @@ import httpx
 import pytest
 import typer.main
 
-from pricing_pipeline.cli import app, commands
+from pricing_pipeline.cli import app, sandbox_command
 from pricing_pipeline.sandbox import __main__ as sandbox_alone
 from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
 
@@ -64,6 +64,7 @@ def test_every_promised_command_is_there() -> None:
             ("registry", "add"),
             ("db", "upgrade"),
             ("sandbox",),
+            ("document",),
         ),
     }
     assert promised == COMMANDS.keys()
@@ -144,7 +145,7 @@ def test_starting_imports_nothing_slow() -> None:
 
 
 def test_the_sandbox_has_the_same_options_as_on_its_own() -> None:
-    here = dict(inspect.signature(commands.sandbox).parameters)
+    here = dict(inspect.signature(sandbox_command.sandbox).parameters)
     del here["as_json"]
     alone = inspect.signature(sandbox_alone.run).parameters
     assert {name: str(p.default) for name, p in here.items()} == {

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from pricing_pipeline import settling
+from pricing_pipeline.domain import Answer, Document, Scalar
+from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -256,3 +261,79 @@ def test_nothing_stored_is_no_error_and_names_the_command_that_fetches(cli: Comm
     early = cli("history", "AAPL", "--data-type", DAILY, "--from", "1999-01", "--to", "1999-02")
     assert "begins on 2000-01-01" in early.stderr
     assert "gather while somebody watches" in cli("history", "AAPL", "--data-type", QUOTE).stderr
+
+
+# document
+
+
+@pytest.fixture
+def profiles(core: Core) -> str:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('company_profile', 'profile', 1440), ('company_earnings', 'earnings', 1440)"
+    )
+    return "company_profile"
+
+
+def store_documents(core: Core, data_type: str, *found: Document) -> None:
+    core.enqueue(data_type, "AAPL")
+    settling.settle_answer(core.engine, core.claim_one("fmp"), Fetched(Answer(documents=found), 200, 700))
+
+
+def test_a10_document_tells_what_is_stored_with_every_digit(
+    cli: CommandLine, core: Core, profiles: str
+) -> None:
+    body: dict[str, Scalar] = {"companyName": "Apple", "lastDividend": Decimal("1.050"), "isEtf": False}
+    store_documents(core, profiles, Document("AAPL", None, body))
+    said = cli("document", "AAPL", "--data-type", profiles, "--json")
+    assert said.json["fresh"]
+    (told,) = said.json["documents"]
+    assert told["period"] is None
+    assert told["body"] == {"companyName": "Apple", "lastDividend": "1.050", "isEtf": False}
+    shown = cli("document", "AAPL", "--data-type", profiles).stdout
+    assert re.search(r"lastDividend +1\.050", shown)
+    assert re.search(r"isEtf +no", shown)
+
+
+def test_documents_of_periods_are_lines_and_the_past_can_be_read(
+    cli: CommandLine, core: Core, clock: Clock, profiles: str
+) -> None:
+    def reports(eps: str) -> list[Document]:
+        days = (date(2026, 7, 30), date(2026, 10, 29))
+        return [Document("AAPL", day, {"date": str(day), "epsActual": Decimal(eps)}) for day in days]
+
+    store_documents(core, "company_earnings", *reports("1.5"))
+    then = core.clock()
+    clock.advance(3 * 86400)
+    store_documents(core, "company_earnings", *reports("1.6"))
+    lines = cli("document", "AAPL", "--data-type", "company_earnings").stdout.splitlines()
+    assert [line.split() for line in lines[2:4]] == [["2026-10-29", "1.6"], ["2026-07-30", "1.6"]]
+    for said in (then.isoformat(), str(then.date())):
+        past = cli("document", "AAPL", "--data-type", "company_earnings", "--as-of", said, "--json").json
+        assert {one["body"]["epsActual"] for one in past["documents"]} == {"1.5"}
+    nothing = cli("document", "AAPL", "--data-type", "company_earnings", "--as-of", "2020-01-01")
+    assert "nothing is stored" in nothing.stderr
+
+
+def test_a10_a_missing_document_is_asked_for(cli: CommandLine, core: Core, profiles: str) -> None:
+    said = cli("document", "AAPL", "--data-type", profiles)
+    assert "It is asked for" in said.stderr
+    assert [task.data_type for task in core.tasks("AAPL")] == [profiles]
+    assert "on its way" in cli("document", "AAPL", "--data-type", profiles).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["AAPL", "--data-type", QUOTE], 1, "Types of documents are: company_earnings, company_profile"),
+        (["AAPL", "--data-type", "nonsense"], 1, "no active data type"),
+        (["WHO", "--data-type", "company_profile"], 1, "no equity instrument is called WHO"),
+        (["AAPL", "--data-type", "company_profile", "--as-of", "noon"], 2, "is not a time"),
+    ],
+)
+def test_what_document_cannot_read(
+    cli: CommandLine, profiles: str, arguments: list[str], code: int, words: str
+) -> None:
+    said = cli("document", *arguments)
+    assert said.exit_code == code
+    assert words in " ".join(said.stderr.split())

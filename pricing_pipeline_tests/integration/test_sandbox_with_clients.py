@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from pricing_pipeline.domain import Adjustment, FailureKind, Fetcher, Window
-from pricing_pipeline.errors import KeyRefused, ProviderDown, Throttled
+from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.recorded import recorded_bars
@@ -137,3 +137,66 @@ def test_a11_yahoos_client_understands_its_refusals():
         pytest.raises(ProviderDown, match="consent"),
     ):
         yahoo.fetch(Fetcher.QUOTE, ["AAPL"])
+
+
+@contextmanager
+def fmp_client(sandbox: RunningSandbox) -> Iterator[ProviderClient]:
+    with ProviderClient(PROVIDERS["fmp"], sandbox.fmp_url, SecretStr(sandbox.key)) as client:
+        yield client
+
+
+def test_b29_the_client_reads_the_sandboxs_fmp() -> None:
+    with (
+        running_sandbox(clock=lambda: NOON) as sandbox,
+        fmp_client(sandbox) as fmp,
+        clients(sandbox) as (other, _),
+    ):
+        for symbols in (["AAPL"], ["AAPL", "MSFT", "NOPE1"]):
+            seen = fmp.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
+            theirs = other.fetch(Fetcher.QUOTE, symbols, now=NOON).answer
+            assert {one.symbol: (one.close, one.observed_at, one.currency) for one in seen.observations} == {
+                one.symbol: (one.close, one.observed_at, one.currency) for one in theirs.observations
+            }
+            kinds = [(one.symbol, one.kind) for one in seen.failures]
+            assert kinds == [(symbol, FailureKind.UNKNOWN_SYMBOL) for symbol in symbols[2:]]
+        assert [call["path"] for call in sandbox.calls("fmp")] == ["/quote", "/batch-quote"]
+
+        bars = fmp.fetch(
+            Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON
+        ).answer
+        whole = other.fetch(
+            Fetcher.DAILY_BARS, ["IBM"], Window(date(2009, 1, 1), date(2009, 12, 31)), now=NOON
+        ).answer
+        assert [(one.observed_at, one.close, one.volume) for one in bars.observations] == [
+            (one.observed_at, one.close, one.volume) for one in whole.observations
+        ]
+        assert fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], now=NOON).answer.observations[
+            -1
+        ].observed_at.date() == date(2026, 11, 17)
+        weekend = Window(date(2026, 11, 14), date(2026, 11, 15))
+        assert fmp.fetch(Fetcher.DAILY_BARS, ["IBM"], weekend, now=NOON).answer.empty == {"IBM"}
+
+        for fetcher, least in ((Fetcher.PROFILE, 1), (Fetcher.EARNINGS, 60), (Fetcher.INCOME_STATEMENT, 5)):
+            answer = fmp.fetch(fetcher, ["IBM"], now=NOON).answer
+            assert (len(answer.documents) >= least, answer.rejected, answer.failures) == (True, (), ())
+            unknown = fmp.fetch(fetcher, ["NOPE1"], now=NOON).answer.failures
+            assert [one.kind for one in unknown] == [FailureKind.UNKNOWN_SYMBOL]
+
+
+def test_b29_the_client_understands_the_free_plan() -> None:
+    with running_sandbox(clock=lambda: NOON, fmp_plan="free", fmp_calls_per_minute=3) as sandbox:
+        with fmp_client(sandbox) as fmp:
+            assert fmp.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON).answer.observations
+            (failure,) = fmp.fetch(Fetcher.QUOTE, ["TSLA"], now=NOON).answer.failures
+            assert failure.kind is FailureKind.PLAN_RESTRICTED
+            with pytest.raises(PlanRestricted, match="batch_size") as caught:
+                fmp.fetch(Fetcher.QUOTE, ["AAPL", "IBM"], now=NOON)
+            assert caught.value.is_whole_endpoint
+            with pytest.raises(Throttled):
+                fmp.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON)
+        with (
+            ProviderClient(PROVIDERS["fmp"], sandbox.fmp_url, SecretStr("another-key-of-16")) as stranger,
+            pytest.raises(KeyRefused),
+        ):
+            stranger.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON)
+        assert all(sandbox.key not in str(call) for call in sandbox.calls())

@@ -11,7 +11,7 @@ from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage
 
 TYPES = (DAILY, QUOTE, FX, NAV)
-PROVIDERS = {dg.AssetKey(["provider", "mfapi"]), dg.AssetKey(["provider", "twelvedata"])}
+PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp")}
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
 
@@ -81,7 +81,7 @@ def test_g1_g5_lineage_starts_at_subscriptions_and_the_providers_that_serve(stag
 
     core.rows("INSERT INTO pricing.provider_routing VALUES ('equity_daily', 'IBM', 'mfapi')")
     stage.reload()
-    assert graph(stage).get(history(DAILY)).parent_keys == PROVIDERS | {SUBSCRIPTIONS}
+    assert graph(stage).get(history(DAILY)).parent_keys == {twelvedata, mfapi, SUBSCRIPTIONS}
 
 
 def test_g1_assets_say_what_they_are(stage: Stage, core: Core) -> None:

@@ -178,8 +178,10 @@ def data_types() -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_everything_a_page_names_in_the_schema_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w/.-])pricing\.([a-z]\w*)", page.read_text()))
-    by_type = {f"{kind}_{name}" for kind in ("price_history", "latest_price") for name in data_types()}
-    stems = {"price_history_", "latest_price_", "api_call_queue_completed_"}  # followed by <...>
+    by_type = {
+        f"{kind}_{name}" for kind in ("price_history", "latest_price", "document") for name in data_types()
+    }
+    stems = {"price_history_", "latest_price_", "document_", "api_call_queue_completed_"}  # followed by <...>
     assert named - sql_names() - by_type - stems == set()
 
 

@@ -51,7 +51,7 @@ BEGIN
     IF NOT current_setting('transaction_read_only')::boolean THEN
         PERFORM pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-        WHERE i.symbol = wanted_symbol AND r.is_active;
+        WHERE i.symbol = wanted_symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
@@ -72,3 +72,23 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date) IS
     'Stored values of a symbol between two UTC days, both included, oldest first; exact decimals. adjustment says whether prices are as traded (raw) or divided by later splits (splits). Quotes and NAVs have a close only.';
+
+
+CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
+RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, fetched_at timestamptz, fresh boolean, provider text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT d.period, d.body, d.recorded_at, p.fetched_at,
+           NOT pricing.is_stale(wanted_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)), d.provider
+    FROM pricing.documents_as_of(wanted_type, wanted_symbol, as_of) d
+    JOIN pricing.document_pairs p ON (p.data_type, p.symbol) = (wanted_type, wanted_symbol)
+    JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
+    -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
+    IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
+        PERFORM pricing.request_prices(ARRAY[wanted_type], ARRAY[wanted_symbol]);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS
+    'The documents of a symbol in one data type, the newest period first: bodies with the provider''s own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.';

@@ -251,7 +251,7 @@ BEGIN
         SELECT d.data_type, d.symbol, r.fetcher, r.estimated_data_size_bytes,
                CASE WHEN watched.is_true THEN coalesce(l.cache_ttl_minutes, r.default_ttl_minutes) ELSE r.background_ttl_minutes END AS ttl
         FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type)
-        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+        LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.instruments i USING (asset_class, symbol)
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pricing.active_subscriptions a
                                            WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched

@@ -10,7 +10,7 @@ BEGIN
     UPDATE pricing.api_call_queue_dead d SET resolved_at = CASE d.status WHEN 'cancelled' THEN d.finished_at ELSE now_ END
     FROM (
         SELECT q.id FROM pricing.api_call_queue_dead q
-        LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+        LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
         LEFT JOIN pricing.history_coverage h USING (data_type, symbol)
         WHERE q.resolved_at IS NULL AND (
             q.status = 'cancelled'

@@ -112,7 +112,7 @@ BEGIN
                              'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         EXECUTE pg_catalog.format(
             check_, 'fetched_at', '(w.viewers > 0 OR pricing.is_data_stale(v.fetched_at, ttl.minutes))',
-            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_prices l WHERE l.data_type = $1)', 'symbol')
+            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_answers l WHERE l.data_type = $1)', 'symbol')
         INTO stale_symbols, viewers
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
               kind.asset_class, for_reader, true;
@@ -178,7 +178,7 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
         SELECT bool_and(pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes))) INTO verdict
-        FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
+        FROM pricing.latest_answers l WHERE (l.data_type, l.symbol) = (is_pair_stale.data_type, is_pair_stale.symbol);
     END;
     RETURN coalesce(verdict, true);
 END $$;

@@ -54,7 +54,7 @@ LEFT JOIN LATERAL (
            min(l.fetched_at) AS oldest_fetched_at
     FROM pricing.demand d
     CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
-    LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
+    LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
     WHERE d.data_type = r.data_type
       -- A pair outlives its last viewer by a minute, or by its hold-off; nothing is owed to nobody.
       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))

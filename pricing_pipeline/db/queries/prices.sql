@@ -40,10 +40,10 @@ FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
 WHERE l.symbol = :symbol ORDER BY l.data_type;
 
 -- name: request
--- A read asks for what is missing or stale of a symbol, in every data type that applies to it; returns how many are queued.
+-- A read asks for what is missing or stale of a symbol, in every type of prices that applies to it; returns how many are queued.
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-WHERE i.symbol = :symbol AND r.is_active;
+WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
 
 -- name: is_paused
 -- True when instruments of this symbol are there and all of them are paused.

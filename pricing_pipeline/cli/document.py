@@ -1,0 +1,117 @@
+"""`document`: what providers say about a company, as it is or was believed. Nothing here waits for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from pricing_pipeline import documents, registry
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.documents import Reading, StoredDocument
+from pricing_pipeline.domain import DataType, Scalar
+from pricing_pipeline.errors import UnknownDataType
+from pricing_pipeline.settings import load_settings
+
+_MOST_COLUMNS = 8
+"""Fields up to which each document is a line; with more, each is a column."""
+_MOST_ACROSS = 5
+
+
+def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bool) -> None:
+    """Tell the documents of a symbol; of now, with a request for what is missing or stale, or of a moment in the past.
+
+    Raises UnknownDataType, also for a type of prices, and UnknownSymbol.
+    """
+    with open_connection(load_settings()) as connection:
+        kind = reads.data_type(connection, data_type)
+        if not kind.fetcher.is_document:
+            others = [
+                one.data_type for one in registry.active_data_types(connection) if one.fetcher.is_document
+            ]
+            raise UnknownDataType(
+                f"{data_type} is a type of prices, which `pricing-pipeline price` and `history` read. Types of "
+                f"documents are: {', '.join(others) or 'none yet'}."
+            )
+        if as_of is None:
+            reading = documents.read(connection, data_type, symbol)
+        else:
+            found = documents.as_of(connection, data_type, symbol, as_of)
+            reading = Reading(found, None, None, False, False)
+        if not reading.documents:
+            reads.require_instruments(connection, kind, [symbol])
+        connection.commit()
+    if as_json:
+        print_json(_content(symbol, kind, as_of, reading))
+    elif reading.documents:
+        _show(reading.documents)
+        if reading.age_seconds is not None:
+            hint(f"Confirmed {duration(reading.age_seconds)} ago, which is {_judged(reading)}.")
+    if not reading.documents:
+        hint(_what_will_come(symbol, kind, as_of, reading))
+    elif reading.is_requested and not as_json:
+        hint("A newer answer is asked for; a running pipeline fetches it in a moment.")
+
+
+def _content(symbol: str, kind: DataType, as_of: datetime | None, reading: Reading) -> dict[str, Any]:
+    past = {"as_of": iso(as_of)} if as_of is not None else {}
+    now = {} if as_of is not None else {"fetched_at": reading.fetched_at, "fresh": reading.fresh}
+    return {
+        "symbol": symbol,
+        "data_type": kind.data_type,
+        **past,
+        **now,
+        "documents": [
+            {
+                "period": one.period,
+                "recorded_at": one.recorded_at,
+                "provider": one.provider,
+                "body": dict(one.body),
+            }
+            for one in reading.documents
+        ],
+    }
+
+
+def _judged(reading: Reading) -> str:
+    return "fresh" if reading.fresh else "stale"
+
+
+def _show(found: Sequence[StoredDocument]) -> None:
+    """Few fields: a line for each period. Many: a line for each field, the newest periods beside each other."""
+    fields = list(dict.fromkeys(name for one in found for name in one.body))
+    if len(found) > 1 and len(fields) <= _MOST_COLUMNS:
+        print_table(fields, ([_text(one.body.get(name)) for name in fields] for one in found))
+        return
+    shown = found[:_MOST_ACROSS]
+    heads = [str(one.period or moment(one.recorded_at)) for one in shown]
+    print_table(["", *heads], ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields))
+    if len(shown) < len(found):
+        hint(f"{len(found) - len(shown)} older ones are told with --json.")
+
+
+def _text(value: Scalar) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case Decimal():
+            return decimal(value)
+    return str(value)
+
+
+def _what_will_come(symbol: str, kind: DataType, as_of: datetime | None, reading: Reading) -> str:
+    said = f"nothing is stored of {symbol} {kind.data_type}"
+    if as_of is not None:
+        return f"{said} that was believed at {iso(as_of)}."
+    if reading.is_requested:
+        return f"{said} yet. It is asked for; a running pipeline fetches it in a moment."
+    return (
+        f"{said} yet. Either it is on its way, or it failed and is left alone for a while: "
+        "pricing-pipeline queue list"
+    )

@@ -1,0 +1,106 @@
+"""`sandbox` as it is typed; with so many options it is a module of its own. Others are in commands.py."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pricing_pipeline.cli.program import Json
+
+
+class Hours(StrEnum):
+    """When the sandbox's markets are open."""
+
+    ALWAYS = "always"
+    EXCHANGE = "exchange"
+
+
+class FmpPlan(StrEnum):
+    """What the sandbox has as FMP."""
+
+    FULL = "full"
+    FREE = "free"
+
+
+class ErrorStyle(StrEnum):
+    """How the sandbox words Twelve Data's errors."""
+
+    STATUS = "status"
+    BODY = "body"
+
+
+def sandbox(
+    port: Annotated[
+        int, typer.Option(envvar="PRICING_SANDBOX_PORT", help="Port on 127.0.0.1; 0 takes any free one.")
+    ] = 8100,
+    credits_per_minute: Annotated[
+        int,
+        typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_MINUTE", help="Twelve Data's plan; 0 for no cap."),
+    ] = 2000,
+    credits_per_day: Annotated[
+        int, typer.Option(envvar="PRICING_SANDBOX_CREDITS_PER_DAY", help="Twelve Data's plan; 0 for no cap.")
+    ] = 0,
+    mfapi_calls_per_second: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    yahoo_calls_per_minute: Annotated[int, typer.Option(help="0 for no cap.")] = 0,
+    fmp_calls_per_minute: Annotated[int, typer.Option(help="FMP's plan; 0 for no cap.")] = 300,
+    fmp_calls_per_day: Annotated[
+        int, typer.Option(help="FMP's plan; 250 is the free one, 0 for no cap.")
+    ] = 0,
+    fmp_plan: Annotated[FmpPlan, typer.Option(help="Everything, or what the free plan has.")] = FmpPlan.FULL,
+    key: Annotated[
+        str, typer.Option(help="The key that clients of Twelve Data and FMP must send.")
+    ] = "sandbox-key",
+    latency_ms: Annotated[int, typer.Option(help="Added to every provider call.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of all prices that are not recorded ones.")] = 2013,
+    market_hours: Annotated[
+        Hours, typer.Option(help="Open round the clock, or real sessions.")
+    ] = Hours.ALWAYS,
+    error_style: Annotated[
+        ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
+    ] = ErrorStyle.STATUS,
+    log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve look-alikes of the providers until Ctrl-C; `up` does so by itself.
+
+    \b
+    Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
+    """
+    from pricing_pipeline.cli.output import print_event
+    from pricing_pipeline.sandbox.server import create_app, listen, make_server
+    from pricing_pipeline.sandbox.settings import SandboxSettings
+
+    settings = SandboxSettings(
+        port=port,
+        credits_per_minute=credits_per_minute or None,
+        credits_per_day=credits_per_day or None,
+        mfapi_calls_per_second=mfapi_calls_per_second or None,
+        yahoo_calls_per_minute=yahoo_calls_per_minute or None,
+        fmp_calls_per_minute=fmp_calls_per_minute or None,
+        fmp_calls_per_day=fmp_calls_per_day or None,
+        fmp_plan=fmp_plan.value,
+        twelvedata_key=key,
+        fmp_key=key,
+        latency_ms=latency_ms,
+        seed=seed,
+        market_hours=market_hours.value,
+        error_style=error_style.value,
+        log_path=log,
+    )
+    with listen(settings) as sock:
+        url = f"http://{settings.host}:{sock.getsockname()[1]}"
+        application = create_app(settings)
+        if as_json:
+            print_event(
+                {"event": "listening", "url": url, "providers": sorted(application.state.sandbox.providers)}
+            )
+        else:
+            names = ", ".join(f"{url}/{name}" for name in sorted(application.state.sandbox.providers))
+            typer.echo(f"The sandbox answers at {names}. Ctrl-C stops it.")
+        try:
+            make_server(application).run(sockets=[sock])
+        finally:
+            application.state.sandbox.log.close()

@@ -1,0 +1,88 @@
+-- Documents: storing what providers answered, and reading it as it is or was believed.
+
+CREATE OR REPLACE FUNCTION pricing.is_document(fetcher text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT fetcher IN ('profile', 'earnings', 'income_statement')
+$$;
+COMMENT ON FUNCTION pricing.is_document(text) IS 'Whether a fetcher brings documents and not prices.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_documents(
+    wanted_type text, from_provider text, from_call bigint, answered text[], whole text[],
+    symbols text[], periods date[], bodies jsonb[])
+RETURNS TABLE (symbol text, added bigint, revised bigint)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    WITH said AS MATERIALIZED (
+        SELECT u.symbol, coalesce(u.period, '-infinity') AS period, u.body
+        FROM unnest(symbols, periods, bodies) AS u (symbol, period, body)),
+    -- What the provider no longer lists, though its answer goes back so far: a date that was moved, say. Older periods
+    -- are only out of its reach.
+    withdrawn AS MATERIALIZED (
+        SELECT d.symbol, d.period, NULL::jsonb AS body FROM pricing.documents d
+        JOIN (SELECT s.symbol, min(s.period) AS since FROM said s WHERE s.symbol = ANY (whole) GROUP BY 1) reach
+            ON reach.symbol = d.symbol AND d.period >= reach.since
+        WHERE d.data_type = wanted_type AND d.body IS NOT NULL
+          AND NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.period) = (d.symbol, d.period))),
+    news AS MATERIALIZED (
+        SELECT * FROM said UNION ALL SELECT * FROM withdrawn),
+    -- jsonb compares numbers by value: 1.50 is 1.5.
+    changed AS MATERIALIZED (
+        SELECT d.symbol, d.period, d.body, d.provider, d.call_id, d.recorded_at FROM news n
+        JOIN pricing.documents d ON d.data_type = wanted_type AND d.symbol = n.symbol AND d.period = n.period
+        WHERE d.body IS DISTINCT FROM n.body),
+    kept AS (
+        INSERT INTO pricing.document_revisions
+            (data_type, symbol, period, body, provider, call_id, recorded_at, revised_at, revised_by)
+        SELECT wanted_type, c.symbol, c.period, c.body, c.provider, c.call_id, c.recorded_at, now_, from_call
+        FROM changed c ORDER BY c.symbol, c.period),
+    written AS (
+        INSERT INTO pricing.documents AS d (data_type, symbol, period, body, provider, call_id, recorded_at)
+        SELECT wanted_type, n.symbol, n.period, n.body, from_provider, from_call, now_
+        FROM news n
+        WHERE NOT EXISTS (SELECT FROM pricing.documents x
+                          WHERE x.data_type = wanted_type AND x.symbol = n.symbol AND x.period = n.period)
+           OR EXISTS (SELECT FROM changed c WHERE c.symbol = n.symbol AND c.period = n.period)
+        ORDER BY n.symbol, n.period
+        ON CONFLICT (data_type, symbol, period) DO UPDATE
+            SET body = excluded.body, provider = excluded.provider, call_id = excluded.call_id,
+                recorded_at = excluded.recorded_at
+        RETURNING d.symbol),
+    confirmed AS (
+        INSERT INTO pricing.document_pairs AS p (data_type, symbol, fetched_at, provider, call_id)
+        SELECT DISTINCT wanted_type, a.symbol, now_, from_provider, from_call FROM unnest(answered) AS a (symbol)
+        ORDER BY a.symbol
+        ON CONFLICT (data_type, symbol) DO UPDATE
+            SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id),
+    verified AS (
+        UPDATE pricing.instruments i SET verified_at = now_
+        FROM pricing.data_type_registry r
+        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.verified_at IS NULL
+          AND i.symbol IN (SELECT s.symbol FROM said s))
+    SELECT a.symbol,
+           (SELECT count(*) FROM written w WHERE w.symbol = a.symbol)
+             - (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol),
+           (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol)
+    FROM (SELECT DISTINCT u.symbol FROM unnest(answered) AS u (symbol)) a ORDER BY a.symbol;
+END $$;
+COMMENT ON FUNCTION pricing.merge_documents(text, text, bigint, text[], text[], text[], date[], jsonb[]) IS
+    'Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.';
+
+
+CREATE OR REPLACE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
+RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, provider text, call_id bigint)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT nullif(b.period, '-infinity'), b.body, b.recorded_at, b.provider, b.call_id
+    FROM (SELECT d.period, d.body, d.recorded_at, d.provider, d.call_id FROM pricing.documents d
+          WHERE (d.data_type, d.symbol) = (wanted_type, wanted_symbol) AND (as_of IS NULL OR d.recorded_at <= as_of)
+          UNION ALL
+          SELECT r.period, r.body, r.recorded_at, r.provider, r.call_id FROM pricing.document_revisions r
+          WHERE (r.data_type, r.symbol) = (wanted_type, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of) b
+    WHERE b.body IS NOT NULL ORDER BY b.period DESC
+$$;
+COMMENT ON FUNCTION pricing.documents_as_of(text, text, timestamptz) IS
+    'The documents of a pair, the newest period first, as they were believed at a time; NULL = as they are now.';

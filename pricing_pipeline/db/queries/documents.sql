@@ -1,0 +1,26 @@
+-- name: merge
+-- Store documents and confirm their pairs.
+SELECT symbol, added, revised FROM pricing.merge_documents(
+    :data_type, :provider, :call_id, CAST(:answered AS text[]), CAST(:whole AS text[]),
+    CAST(:symbols AS text[]), CAST(:periods AS date[]), CAST(:bodies AS jsonb[]));
+
+-- name: read
+-- Documents of a pair as believed now or at a time, newest period first. Bodies as text: a JSON reader would make floats.
+SELECT d.period, CAST(d.body AS text) AS body, d.recorded_at, d.provider
+FROM pricing.documents_as_of(:data_type, :symbol, CAST(:as_of AS timestamptz)) d;
+
+-- name: pair
+-- When a pair was last confirmed, with age in seconds, freshness, and whether it is paused; no row while it never was.
+SELECT p.fetched_at, extract(epoch FROM pricing.clock() - p.fetched_at)::float8 AS age_seconds,
+       NOT pricing.is_stale(p.data_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh
+FROM pricing.document_pairs p JOIN pricing.data_type_registry r USING (data_type)
+WHERE (p.data_type, p.symbol) = (:data_type, :symbol);
+
+-- name: request
+-- A read asks for what is missing or stale; returns how many are queued.
+SELECT pricing.request_prices(ARRAY[:data_type], ARRAY[:symbol]);
+
+-- name: sample
+-- A few documents of a data type, the latest believed first.
+SELECT symbol, nullif(period, '-infinity') AS period, recorded_at, provider FROM pricing.documents
+WHERE data_type = :data_type AND body IS NOT NULL ORDER BY recorded_at DESC, symbol, period DESC LIMIT :at_most;

@@ -1,0 +1,257 @@
+"""Financial Modeling Prep, `stable`: endpoints, plans and refusals. `fmp_company` makes up what companies report.
+
+Charged is one call, refused ones included. Of the free plan: five symbols, no batches, five years of statements.
+It has shares only. Where recordings are silent, the choice is named at its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from pricing_pipeline.sandbox import fmp_company as company
+from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
+from pricing_pipeline.sandbox.fmp_company import Digits, Row
+from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument
+from pricing_pipeline.sandbox.keys import key_name
+from pricing_pipeline.sandbox.limits import UnitWindow
+from pricing_pipeline.sandbox.prices import Market
+from pricing_pipeline.sandbox.recorded import SYMBOLS
+from pricing_pipeline.sandbox.series import Bar
+from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
+from pricing_pipeline.sandbox.units import decimal_text, divided
+
+MOST_SYMBOLS = 100
+"""Of a batch; more are left out. Not documented: a guess on the safe side."""
+YEARS = 5
+"""Of daily bars in one answer, up to its last day."""
+FREE_STATEMENTS = 5
+
+CONTENT_TYPE, TEXT = "application/json; charset=utf-8", "text/plain; charset=utf-8"
+_SITE = "https://financialmodelingprep.com/"
+_UPGRADE = (
+    "is not available under your current subscription please visit our subscription page to upgrade your plan "
+    f"at {_SITE}"
+)
+
+
+class _Refused(Exception):
+    """What the provider does not answer: status and text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.reply = Reply(status, text.encode(), TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one key has used."""
+
+    minute: UnitWindow
+    day: UnitWindow
+
+
+class Fmp:
+    """The provider as the accounts behind its keys see it."""
+
+    name = "fmp"
+
+    def __init__(self, settings: SandboxSettings, market: Market) -> None:
+        self._settings = settings
+        self._market = market
+        self._plans: dict[str, _Plan] = {}
+        self._is_free = settings.fmp_plan == "free"
+        self._makers: dict[str, Callable[[Instrument, ProviderCall], list[Row]]] = {
+            "quote": self._quote,
+            "batch-quote": self._quote,
+            "historical-price-eod/full": self._bars,
+            "profile": self._profile,
+            "earnings": self._earnings,
+            "income-statement": self._statements,
+        }
+
+    def read(
+        self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
+    ) -> ProviderCall:
+        key = params.get("apikey") or headers.get("apikey")
+        name = "symbols" if endpoint == "batch-quote" else "symbol"
+        asked = (part.strip() for part in params.get(name, "").split(","))
+        symbols = tuple(symbol for symbol in asked if symbol)
+        return ProviderCall(endpoint, params, symbols, key, now)
+
+    def admit(self, call: ProviderCall) -> Admission:
+        name = key_name(call.key, self._settings.fmp_key)
+        plan = None if name is None else self._plan(name)
+        if plan is None:
+            words = "Invalid API KEY. Please retry or visit our documentation to create one FREE"
+            return Admission(0, _error(401, f"{words} {_SITE}developer/docs"))
+        at = call.now.timestamp()
+        is_over = plan.minute.is_over(plan.minute.charge(1, at)) | plan.day.is_over(plan.day.charge(1, at))
+        words = "Limit Reach . Please upgrade your plan or visit our documentation for more details at"
+        refusal = _error(429, f"{words} {_SITE}") if is_over else None
+        return Admission(1, refusal, is_over_limit=is_over, key_name=name)
+
+    def _plan(self, name: str) -> _Plan | None:
+        """The windows of a key, as of an account of its own; None when there are too many keys."""
+        plan = self._plans.get(name)
+        if plan is None and len(self._plans) < MOST_KEYS:
+            settings = self._settings
+            plan = self._plans[name] = _Plan(
+                UnitWindow(settings.fmp_calls_per_minute, 60, sliding=True),
+                UnitWindow(settings.fmp_calls_per_day, 86_400),
+            )
+        return plan
+
+    def answer(self, call: ProviderCall) -> Reply:
+        make = self._makers.get(call.endpoint)
+        if make is None:
+            # The address of before 2025 is below another root, but is what people try.
+            if call.endpoint.startswith("api/v3"):
+                return _error(403, "Legacy Endpoint : Due to Legacy endpoints being no longer supported")
+            return Reply(404, b"[]", CONTENT_TYPE)
+        try:
+            self._check(call)
+            rows = [row for symbol in call.symbols[:MOST_SYMBOLS] for row in self._rows(symbol, call, make)]
+        except _Refused as refused:
+            return refused.reply
+        return Reply(200, _text(rows).encode(), CONTENT_TYPE)
+
+    def plan(self) -> dict[str, object]:
+        return {
+            "plan": self._settings.fmp_plan,
+            "calls_per_minute": self._settings.fmp_calls_per_minute,
+            "calls_per_day": self._settings.fmp_calls_per_day,
+        }
+
+    def reset(self) -> None:
+        self._plans.clear()
+
+    def _check(self, call: ProviderCall) -> None:
+        if not call.symbols:
+            name = "symbols" if call.endpoint == "batch-quote" else "symbol"
+            raise _Refused(400, f"Query Error: Invalid or missing query parameter - {name}")
+        if not self._is_free:
+            return
+        if call.endpoint == "batch-quote":
+            raise _Refused(402, f"Restricted Endpoint: This endpoint {_UPGRADE}")
+        if call.endpoint == "income-statement" and _limit(call) > FREE_STATEMENTS:
+            raise _gate("limit")
+        # A list of symbols is a value that the plan does not have, as is each symbol beyond its own.
+        if len(call.symbols) > 1 or call.symbols[0] not in SYMBOLS:
+            raise _gate("symbol")
+
+    def _rows(
+        self, symbol: str, call: ProviderCall, make: Callable[[Instrument, ProviderCall], list[Row]]
+    ) -> list[Row]:
+        instrument = find_instrument(call.answers.get(symbol, symbol))
+        if instrument is None or instrument.kind is not Kind.EQUITY:
+            return []
+        return make(instrument, call) if self._market.is_listed(instrument, call.now) else []
+
+    def _quote(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        quote = self._market.quote(instrument, call.now)
+        change = quote.close - quote.previous_close
+        return [
+            {
+                "symbol": instrument.symbol,
+                "name": instrument.name,
+                "price": _number(quote.close),
+                "changePercentage": _number(change * 10_000_000 // quote.previous_close),
+                "change": _number(change),
+                "volume": quote.volume,
+                "dayLow": _number(quote.low),
+                "dayHigh": _number(quote.high),
+                "yearHigh": _number(quote.year_high),
+                "yearLow": _number(quote.year_low),
+                "marketCap": company.shares(instrument.symbol) * quote.close // 100_000,
+                "exchange": instrument.exchange,
+                "open": _number(quote.open),
+                "previousClose": _number(quote.previous_close),
+                "timestamp": quote.stamped_at,
+            }
+        ]
+
+    def _bars(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        """Days that are over, newest first and adjusted for splits; both ends are included."""
+        final = self._market.last_final_day(instrument, call.now)
+        last = min(_day(call, "to") or final, final)
+        earliest = last - timedelta(days=YEARS * 365 + YEARS // 4)
+        first = max(_day(call, "from") or earliest, earliest)
+        return [_bar(instrument, bar) for bar in reversed(self._market.final_bars(instrument, first, last))]
+
+    def _profile(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        quote = self._market.quote(instrument, call.now)
+        market: Row = {
+            "price": _number(quote.close),
+            "marketCap": company.shares(instrument.symbol) * quote.close // 100_000,
+            "change": _number(quote.close - quote.previous_close),
+            "volume": quote.volume,
+            "averageVolume": quote.average_volume,
+        }
+        return [{"symbol": instrument.symbol, **market, **company.profile(instrument)}]
+
+    def _earnings(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        return company.earnings(instrument.symbol, call.now.astimezone(UTC).date())
+
+    def _statements(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        if call.params.get("period", "annual") not in ("annual", "FY"):
+            raise _Refused(400, "Query Error: Invalid or missing query parameter - period")
+        return company.statements(instrument.symbol, call.now.astimezone(UTC).date(), _limit(call))
+
+
+def _bar(instrument: Instrument, bar: Bar) -> Row:
+    split = 1 if bar.recorded is None else bar.recorded.split
+    opened, high, low, close = (divided(price, split) for price in bar.prices[:4])
+    return {
+        "symbol": instrument.symbol,
+        "date": str(bar.day),
+        "open": _number(opened),
+        "high": _number(high),
+        "low": _number(low),
+        "close": _number(close),
+        "volume": bar.prices.volume * split,
+        "change": _number(close - opened),
+        "vwap": _number((opened + high + low + close) // 4),
+    }
+
+
+def _gate(parameter: str) -> _Refused:
+    words = f"'Special Endpoint : This value set for '{parameter}' {_UPGRADE}"
+    return _Refused(402, f"Premium Query Parameter: {words}")
+
+
+def _limit(call: ProviderCall) -> int:
+    given = call.params.get("limit", str(FREE_STATEMENTS))
+    if not given.isdecimal() or int(given) < 1:
+        raise _Refused(400, "Query Error: Invalid or missing query parameter - limit")
+    return int(given)
+
+
+def _day(call: ProviderCall, name: str) -> date | None:
+    given = call.params.get(name)
+    try:
+        return None if given is None else date.fromisoformat(given)
+    except ValueError:
+        raise _Refused(400, f"Query Error: Invalid or missing query parameter - {name}") from None
+
+
+def _error(status: int, words: str) -> Reply:
+    return Reply(status, json.dumps({"Error Message": words}, indent=2).encode(), CONTENT_TYPE)
+
+
+def _text(rows: list[Row]) -> str:
+    return "[" + ",".join(_row(row) for row in rows) + "]"
+
+
+def _row(row: Row) -> str:
+    return "{" + ",".join(f"{json.dumps(name)}:{_value(value)}" for name, value in row.items()) + "}"
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, Digits) else json.dumps(value)
+
+
+def _number(units: int) -> Digits:
+    return Digits(decimal_text(units).rstrip("0").rstrip("."))

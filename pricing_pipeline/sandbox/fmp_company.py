@@ -1,0 +1,146 @@
+"""What companies of the sandbox are and report: profiles, quarterly earnings, annual statements, all made up.
+
+A pure function of the symbol and of the day it is asked on, so that two processes agree. Reports that lie ahead
+have estimates only, and get their figures on their day. How they are asked for is not decided here.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from pricing_pipeline.sandbox.instruments import Instrument, pick
+
+FIRST_YEAR = 2010
+_REPORTED_AFTER = timedelta(days=30)
+_MOVES = timedelta(days=45)
+"""A report's day is only guessed until so many days before it."""
+_FILED_AFTER = timedelta(days=40)
+_TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
+_CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))
+
+Row = dict[str, object]
+
+
+class Digits(str):
+    """A number as it is to be written, digit by digit."""
+
+    __slots__ = ()
+
+
+def shares(symbol: str) -> int:
+    """Shares outstanding."""
+    return pick(f"shares:{symbol}", 10**8, 10**10)
+
+
+def profile(instrument: Instrument) -> Row:
+    """What a company is; what the market says of it is the dialect's."""
+    symbol = instrument.symbol
+    city, state = _CITIES[pick(f"city:{symbol}", 0, len(_CITIES))]
+    trade = _TRADES[pick(f"trade:{symbol}", 0, len(_TRADES))]
+    return {
+        "companyName": instrument.name,
+        "currency": instrument.currency,
+        "cik": f"{pick(f'cik:{symbol}', 10**5, 2 * 10**6):010d}",
+        "isin": f"US{pick(f'isin:{symbol}', 10**9, 10**10)}",
+        "exchangeFullName": f"{instrument.exchange} Global Select",
+        "exchange": instrument.exchange,
+        "industry": trade,
+        "website": f"https://www.{symbol.lower()}.example",
+        "description": f"{instrument.name} is made up and deals in {trade.lower()}.",
+        "ceo": "A. Person",
+        "sector": "Technology" if trade in _TRADES[:2] else "Other",
+        "country": "US",
+        "fullTimeEmployees": str(pick(f"employees:{symbol}", 100, 200_000)),
+        "city": city,
+        "state": state,
+        "lastDividend": _hundredths(pick(f"dividend:{symbol}", 0, 400)),
+        "ipoDate": str(instrument.first_day),
+        "isEtf": False,
+        "isActivelyTrading": True,
+        "isAdr": False,
+        "isFund": False,
+    }
+
+
+def earnings(symbol: str, today: date) -> list[Row]:
+    """Quarterly reports, the newest first: all of the past, and the next two."""
+    reports: list[Row] = []
+    ahead = 0
+    for year in range(FIRST_YEAR, today.year + 2):
+        for quarter in range(4):
+            day = _report_day(symbol, year, quarter, today)
+            is_out = day <= today
+            ahead += not is_out
+            if ahead <= 2:
+                reports.append(_report(symbol, year, quarter, day, today, is_out=is_out, is_next=ahead == 1))
+    reports.reverse()
+    return reports
+
+
+def statements(symbol: str, today: date, most: int) -> list[Row]:
+    """Annual income statements that are filed, the newest first."""
+    years = [year for year in range(FIRST_YEAR, today.year + 1) if _year_end(year) + _FILED_AFTER <= today]
+    return [_statement(symbol, year) for year in reversed(years[-most:])]
+
+
+def _report_day(symbol: str, year: int, quarter: int, today: date) -> date:
+    ended = date(year, 3 * quarter + 1, 1)
+    guess = ended + _REPORTED_AFTER
+    # The true day is announced when it is near: until then another one is listed.
+    shift = timedelta(days=pick(f"day:{symbol}:{year}:{quarter}", -5, 6))
+    return guess + shift if guess - _MOVES <= today else guess
+
+
+def _report(
+    symbol: str, year: int, quarter: int, day: date, today: date, *, is_out: bool, is_next: bool
+) -> Row:
+    key = f"{symbol}:{year}:{quarter}"
+    eps, revenue = pick(f"eps:{key}", -50, 500), pick(f"revenue:{key}", 10**9, 10**11)
+    has_guess = is_out or is_next
+    return {
+        "symbol": symbol,
+        "date": str(day),
+        "epsActual": _hundredths(eps) if is_out else None,
+        "epsEstimated": _hundredths(eps + pick(f"miss:{key}", -20, 20)) if has_guess else None,
+        "revenueActual": revenue if is_out else None,
+        "revenueEstimated": revenue * pick(f"guess:{key}", 95, 105) // 100 if has_guess else None,
+        "lastUpdated": str(min(day, today)),
+    }
+
+
+def _statement(symbol: str, year: int) -> Row:
+    key = f"{symbol}:{year}"
+    revenue = pick(f"annual:{key}", 4, 400) * 10**9
+    cost = revenue * pick(f"cost:{key}", 30, 70) // 100
+    spent = revenue * pick(f"spent:{key}", 5, 25) // 100
+    income = revenue - cost - spent
+    tax = max(income, 0) * 21 // 100
+    filed = _year_end(year) + _FILED_AFTER
+    return {
+        "date": str(_year_end(year)),
+        "symbol": symbol,
+        "reportedCurrency": "USD",
+        "filingDate": str(filed),
+        "acceptedDate": f"{filed} 06:01:36",
+        "fiscalYear": str(year),
+        "period": "FY",
+        "revenue": revenue,
+        "costOfRevenue": cost,
+        "grossProfit": revenue - cost,
+        "operatingExpenses": spent,
+        "operatingIncome": income,
+        "incomeBeforeTax": income,
+        "incomeTaxExpense": tax,
+        "netIncome": income - tax,
+        "eps": _hundredths((income - tax) * 100 // shares(symbol)),
+        "weightedAverageShsOut": shares(symbol),
+    }
+
+
+def _year_end(year: int) -> date:
+    return date(year, 9, 30)
+
+
+def _hundredths(amount: int) -> Digits:
+    sign = "-" if amount < 0 else ""
+    return Digits(f"{sign}{abs(amount) // 100}.{abs(amount) % 100:02d}".rstrip("0").rstrip("."))

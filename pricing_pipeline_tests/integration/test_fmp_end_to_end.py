@@ -1,0 +1,111 @@
+"""FMP end to end: one INSERT, a viewer, a real call to the sandbox, documents stored, read, changed and kept (B29)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+
+from pricing_pipeline import documents, registry
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import Reports, refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+template = sample_template
+
+EARNINGS = "company_earnings"
+
+
+@pytest.fixture
+def sandbox(core: Core) -> Iterator[RunningSandbox]:
+    """A sandbox that goes by the database's clock, which the tests move."""
+    with running_sandbox(clock=core.clock) as sandbox:
+        yield sandbox
+
+
+def all_done(core: Core) -> Callable[[], bool]:
+    return lambda: core.one("SELECT NOT EXISTS (SELECT FROM pricing.api_call_queue_live)")
+
+
+def body_of(core: Core, period: date) -> Any:
+    with core.engine.begin() as connection:
+        found = documents.read(connection, EARNINGS, "IBM").documents
+    return next((one.body for one in found if one.period == period), None)
+
+
+def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
+    core: Core, sandbox: RunningSandbox, clock: Clock, cli: CommandLine
+) -> None:
+    with core.owner.begin() as connection:
+        registry.add_data_type(connection, EARNINGS, fetcher="earnings", ttl_minutes=60)
+    clock.set(datetime(2026, 11, 18, 12, tzinfo=UTC))
+    core.heartbeat("ann", (EARNINGS, "IBM"))
+    reports = Reports()
+    with refreshing(core.engine, sandbox.url, reports=reports) as refresher:
+        work_until(refresher, all_done(core))
+        (first,) = sandbox.calls("fmp")
+        assert (first["path"], first["symbols"]) == ("/earnings", ["IBM"])
+        assert reports.total("added") > 60
+        audit(core)
+
+        # The next report is announced, and then it is there.
+        said = cli("document", "IBM", "--data-type", EARNINGS, "--json").json
+        ahead = min(
+            date.fromisoformat(one["period"]) for one in said["documents"] if one["body"]["epsActual"] is None
+        )
+        assert ahead > date(2026, 11, 18)
+        clock.set(datetime.combine(ahead - timedelta(days=20), time(12), UTC))
+        core.heartbeat("ann", (EARNINGS, "IBM"))
+        work_until(refresher, lambda: len(sandbox.calls("fmp")) == 2 and all_done(core)())
+        announced = min(
+            one.period for one in _read(core) if one.period is not None and one.body["epsActual"] is None
+        )
+        before = core.clock()
+        clock.set(datetime.combine(announced, time(23), UTC))
+        core.heartbeat("ann", (EARNINGS, "IBM"))
+        work_until(refresher, lambda: len(sandbox.calls("fmp")) == 3 and all_done(core)())
+
+    assert body_of(core, announced)["epsActual"] is not None
+    past = cli("document", "IBM", "--data-type", EARNINGS, "--as-of", before.isoformat(), "--json").json
+    (then,) = (one["body"] for one in past["documents"] if one["period"] == str(announced))
+    assert then["epsActual"] is None
+    assert core.one("SELECT count(*) FROM pricing.document_revisions WHERE period = :day", day=announced) == 1
+
+
+def _read(core: Core) -> list[documents.StoredDocument]:
+    with core.engine.begin() as connection:
+        return documents.read(connection, EARNINGS, "IBM").documents
+
+
+def test_b29_quotes_and_bars_come_from_it_where_a_route_says_so(core: Core, sandbox: RunningSandbox) -> None:
+    core.rows("UPDATE pricing.provider_routing SET provider = 'fmp' WHERE data_type ~ '^equity'")
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"), (DAILY, "IBM"))
+    with refreshing(core.engine, sandbox.url) as refresher:
+        work_until(refresher, all_done(core))
+    assert sorted(call["path"] for call in sandbox.calls("fmp")) == [
+        "/batch-quote",
+        "/historical-price-eod/full",
+    ]
+    stored = core.rows("SELECT data_type, symbol, provider FROM pricing.latest_prices ORDER BY 1, 2")
+    assert [tuple(one) for one in stored] == [
+        (DAILY, "IBM", "fmp"),
+        (QUOTE, "AAPL", "fmp"),
+        (QUOTE, "MSFT", "fmp"),
+    ]
+    audit(core)
+
+
+def test_b29_a_plan_without_batches_is_asked_one_symbol_at_a_time(core: Core) -> None:
+    core.rows("UPDATE pricing.provider_routing SET provider = 'fmp' WHERE data_type = 'equity_quote'")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1 WHERE provider = 'fmp'")
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"), (QUOTE, "TSLA"))
+    with running_sandbox(fmp_plan="free") as sandbox, refreshing(core.engine, sandbox.url) as refresher:
+        work_until(refresher, all_done(core))
+        assert {call["path"] for call in sandbox.calls("fmp")} == {"/quote"}
+    assert core.statuses() == {"AAPL": "completed", "MSFT": "completed", "TSLA": "failed"}
+    assert core.task("TSLA").failure_kind == "plan_restricted"
