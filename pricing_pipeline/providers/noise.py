@@ -18,6 +18,7 @@ _MANTISSA = 24
 _ROUNDED = Context(prec=_SURE_DIGITS, rounding=ROUND_HALF_EVEN)
 # Prices of all kinds lie between; beyond, the floats are whole numbers or lose digits by themselves.
 _LEAST, _BELOW = Decimal("1e-30"), Decimal(1 << _MANTISSA)
+_UNBELIEVABLE = Decimal("1e18")
 
 
 def without_noise(literal: Decimal) -> Decimal:
@@ -27,7 +28,7 @@ def without_noise(literal: Decimal) -> Decimal:
     shortest decimal which that number stands for; of any other, the digits behind the fifteenth are rounded away.
     """
     digits = len(literal.as_tuple().digits)
-    if not literal.is_finite() or digits <= _PLAIN_DIGITS:
+    if not literal.is_finite() or digits <= _PLAIN_DIGITS or abs(literal) >= _UNBELIEVABLE:
         return literal
     if _LEAST < abs(literal) < _BELOW:
         mantissa, shift = _single(abs(literal))

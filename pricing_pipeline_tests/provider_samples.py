@@ -1,0 +1,269 @@
+"""A good answer of every provider for every fetcher, as a function of the values it is to hold.
+
+The contract that all providers keep (unit/test_provider_contract.py) runs over these: whoever adds a provider adds its
+samples here, and has the contract tested. How a dialect writes an answer is all that stands here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+from pricing_pipeline.domain import Fetcher, Window
+
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+"""A Friday. The samples' days lie in the two weeks before it."""
+WINDOW = Window(date(2026, 11, 9), date(2026, 11, 19))
+OF_QUOTES = int(NOW.timestamp()) - 60
+"""When the samples' quotes were made: epoch seconds."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One price of one symbol on one day. Anything may stand for a price, a currency or a stamp: see `literal`."""
+
+    symbol: str
+    day: date = date(2026, 11, 18)
+    close: Any = "10.25"
+    high: Any = "11.5"
+    low: Any = "9.5"
+    currency: Any = "USD"
+    stamp: Any = OF_QUOTES
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One provider's answer to one question. `body` gets the symbols asked for and the values to answer with."""
+
+    provider: str
+    fetcher: Fetcher
+    symbols: tuple[str, ...]
+    """Three that it accepts."""
+    strangers: tuple[str, ...]
+    """Some that it does not."""
+    body: Callable[[Sequence[str], Sequence[Value]], object]
+    currency: str | None = "USD"
+    """What its values are in; None where it does not say."""
+    names_currency: bool = False
+    """Its answers say what the prices are in."""
+    says_range: bool = False
+    """Its answers have a high and a low beside each price."""
+    writes_text: bool = False
+    """Its prices are JSON strings, never numbers."""
+
+    @property
+    def is_daily(self) -> bool:
+        return self.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+
+    @property
+    def window(self) -> Window | None:
+        return WINDOW if self.is_daily else None
+
+    def encoded(self, asked: Sequence[str], values: Sequence[Value]) -> bytes:
+        return encoded(self.body(asked, values))
+
+
+def literal(text: str) -> str:
+    """Text that stands in the JSON as it is, without quotes: NaN, 1e400."""
+    return f"@@{text}@@"
+
+
+def encoded(body: object) -> bytes:
+    return re.sub(r'"@@(.*?)@@"', r"\1", json.dumps(body)).encode()
+
+
+def number(value: object) -> object:
+    """A price as a JSON number, where a dialect does not write it as text."""
+    is_plain = isinstance(value, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", value)
+    return literal(str(value)) if is_plain else value
+
+
+def epoch(day: date, hour: int) -> int:
+    return int(datetime.combine(day, time(hour, 30), UTC).timestamp())
+
+
+def _by_symbol(values: Sequence[Value]) -> dict[str, list[Value]]:
+    found: dict[str, list[Value]] = {}
+    for value in values:
+        found.setdefault(value.symbol, []).append(value)
+    return found
+
+
+def _twelvedata(
+    member: Callable[[str, list[Value]], object],
+) -> Callable[[Sequence[str], Sequence[Value]], object]:
+    def body(asked: Sequence[str], values: Sequence[Value]) -> object:
+        members = {symbol: member(symbol, found) for symbol, found in _by_symbol(values).items()}
+        return members if len(asked) > 1 else next(iter(members.values()), {})
+
+    return body
+
+
+def _twelvedata_quote(symbol: str, values: list[Value]) -> object:
+    value = values[-1]
+    return {
+        "symbol": symbol,
+        "exchange": "NASDAQ",
+        "currency": value.currency,
+        "datetime": str(NOW.date()),
+        "timestamp": value.stamp,
+        "open": "10.00000",
+        "high": value.high,
+        "low": value.low,
+        "close": value.close,
+    }
+
+
+def _twelvedata_series(symbol: str, values: list[Value]) -> object:
+    rows = [
+        {
+            "datetime": str(one.day),
+            "open": "10.00000",
+            "high": one.high,
+            "low": one.low,
+            "close": one.close,
+            "volume": "100",
+        }
+        for one in values
+    ]
+    meta = {"symbol": symbol, "interval": "1day", "currency": values[-1].currency, "exchange": "NASDAQ"}
+    return {"meta": meta, "values": rows, "status": "ok"}
+
+
+def _mfapi(asked: Sequence[str], values: Sequence[Value]) -> object:
+    symbol = values[-1].symbol if values else asked[0]
+    return {
+        "meta": {"scheme_code": literal(symbol), "scheme_name": "A fund", "fund_house": "A house"},
+        "data": [{"date": f"{one.day:%d-%m-%Y}", "nav": one.close} for one in values],
+        "status": "SUCCESS",
+    }
+
+
+def _yahoo_series(symbol: str, values: list[Value]) -> dict[str, object]:
+    columns = {name: [number(getattr(one, name)) for one in values] for name in ("high", "low", "close")}
+    today = NOW.date()
+    return {
+        "meta": {
+            "currency": values[-1].currency,
+            "symbol": symbol,
+            "instrumentType": "EQUITY",
+            "regularMarketTime": values[-1].stamp,
+            "exchangeTimezoneName": "America/New_York",
+            "regularMarketPrice": number(values[-1].close),
+            "currentTradingPeriod": {"regular": {"start": epoch(today, 14), "end": epoch(today, 20)}},
+            "dataGranularity": "1d",
+        },
+        "timestamp": [epoch(one.day, 14) for one in values],
+        "indicators": {
+            "quote": [columns | {"open": [10] * len(values), "volume": [100] * len(values)}],
+        },
+    }
+
+
+def _yahoo(asked: Sequence[str], values: Sequence[Value]) -> object:
+    found = {symbol: _yahoo_series(symbol, of_it) for symbol, of_it in _by_symbol(values).items()}
+    if len(asked) == 1:
+        return {"chart": {"result": list(found.values()), "error": None}}
+    members = [{"symbol": symbol, "response": [series]} for symbol, series in found.items()]
+    return {"spark": {"result": members, "error": None}}
+
+
+def _fmp_quote(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {
+            "symbol": one.symbol,
+            "price": number(one.close),
+            "dayLow": number(one.low),
+            "dayHigh": number(one.high),
+            "exchange": "NASDAQ",
+            "timestamp": one.stamp,
+        }
+        for one in values
+    ]
+
+
+def _fmp_bars(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {
+            "symbol": one.symbol,
+            "date": str(one.day),
+            "open": 10,
+            "high": number(one.high),
+            "low": number(one.low),
+            "close": number(one.close),
+            "volume": 100,
+        }
+        for one in values
+    ]
+
+
+def _fmp_profile(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {"symbol": one.symbol, "companyName": "A company", "currency": "USD", "exchange": "NASDAQ"}
+        for one in values
+    ]
+
+
+def _fmp_earnings(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {
+            "symbol": one.symbol,
+            "date": str(one.day),
+            "epsActual": 1.85,
+            "epsEstimated": 1.77,
+            "revenueActual": 102466000000,
+            "revenueEstimated": None,
+            "lastUpdated": "2026-11-01",
+        }
+        for one in values
+    ]
+
+
+def _fmp_income(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {
+            "symbol": one.symbol,
+            "date": "2025-09-27",
+            "reportedCurrency": "USD",
+            "fiscalYear": "2025",
+            "period": "FY",
+            "revenue": 416161000000,
+            "costOfRevenue": 220960000000,
+            "grossProfit": 195201000000,
+            "netIncome": 112010000000,
+            "eps": 7.49,
+        }
+        for one in values
+    ]
+
+
+_SHARES = ("AAPL", "IBM", "MSFT")
+_NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
+_SAID = {"names_currency": True}
+_RANGED = {"says_range": True}
+SAMPLES = (
+    Sample(
+        "twelvedata", Fetcher.QUOTE, _SHARES, _NO_SHARES, _twelvedata(_twelvedata_quote), **_SAID, **_RANGED
+    ),
+    Sample(
+        *("twelvedata", Fetcher.DAILY_BARS, _SHARES, _NO_SHARES, _twelvedata(_twelvedata_series)),
+        **_SAID,
+        **_RANGED,
+    ),
+    Sample(
+        *("mfapi", Fetcher.NAV, ("118632", "119551", "125497"), ("", "AAPL", "0", "1/../2", "-1"), _mfapi),
+        currency="INR",
+        writes_text=True,
+    ),
+    Sample("yahoo", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID),
+    Sample("yahoo", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID, **_RANGED),
+    Sample("fmp", Fetcher.QUOTE, _SHARES, _NO_SHARES, _fmp_quote, **_RANGED),
+    Sample("fmp", Fetcher.DAILY_BARS, _SHARES, _NO_SHARES, _fmp_bars, currency=None, **_RANGED),
+    Sample("fmp", Fetcher.PROFILE, _SHARES, _NO_SHARES, _fmp_profile),
+    Sample("fmp", Fetcher.EARNINGS, _SHARES, _NO_SHARES, _fmp_earnings),
+    Sample("fmp", Fetcher.INCOME_STATEMENT, _SHARES, _NO_SHARES, _fmp_income),
+)

@@ -1,0 +1,439 @@
+"""What every provider keeps, whatever is sent to it (B18, B8, A9, FAULTS 14).
+
+Runs over all samples of provider_samples.py. An answer ends in exactly one outcome for each asked symbol or in a
+ProviderError; what cannot be true is stored from nobody; and one symbol's or one day's fault costs no other. What is
+special about a provider is in the tests of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing_pipeline.domain import Answer, Fetcher, Observation, Response, Window
+from pricing_pipeline.errors import InvalidRange, ProviderDown, ProviderError, SettingsError, Throttled
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Provider, check_answer
+from pricing_pipeline_tests.provider_samples import NOW, SAMPLES, WINDOW, Sample, Value, encoded, literal
+
+CANARY = "canary-key-of-the-contract"
+MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
+
+
+def named(sample: Sample) -> str:
+    return f"{sample.provider}-{sample.fetcher}"
+
+
+def over(*samples: Sample) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("sample", samples, ids=named)
+
+
+every = over(*SAMPLES)
+priced = over(*(one for one in SAMPLES if not one.fetcher.is_document))
+daily = over(*(one for one in SAMPLES if one.is_daily))
+quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
+ranged = over(*(one for one in SAMPLES if one.says_range))
+in_currency = over(*(one for one in SAMPLES if one.names_currency))
+
+
+def provider_of(sample: Sample) -> Provider:
+    return PROVIDERS[sample.provider]
+
+
+def parse(
+    sample: Sample,
+    body: bytes,
+    asked: Sequence[str],
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    response = Response(status, headers or {}, body, len(body))
+    answer = provider_of(sample).parse(sample.fetcher, asked, sample.window, response, now=NOW)
+    return check_answer(sample.provider, asked, answer)
+
+
+def outcome(sample: Sample, body: bytes, asked: Sequence[str], status: int = 200) -> Answer | ProviderError:
+    """What a call ends in; every other exception is a failure of the test."""
+    try:
+        return parse(sample, body, asked, status)
+    except ProviderError as error:
+        return error
+
+
+def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
+    """Symbol and day of all that would be stored."""
+    if isinstance(result, ProviderError):
+        return []
+    documents = [(one.symbol, one.period) for one in result.documents]
+    return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
+
+
+def good(sample: Sample, *symbols: str) -> list[Value]:
+    """Two days of each symbol, or one quote; every symbol has its own price."""
+    days = (MONDAY, TUESDAY) if sample.is_daily else (TUESDAY,)
+    return [
+        Value(symbol, day, close=f"{10 + number}.2{place}")
+        for number, symbol in enumerate(symbols)
+        for place, day in enumerate(days)
+        for symbol in (symbol,)
+    ]
+
+
+def widened(values: Sequence[Value]) -> list[Value]:
+    return [replace(one, high="99.5", low="1.5") for one in values]
+
+
+def batch(sample: Sample) -> tuple[str, ...]:
+    """Two symbols where one call may ask for them, else one."""
+    return sample.symbols[: min(2, provider_of(sample).batch_limit(sample.fetcher, sample.window))]
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def test_every_provider_and_fetcher_has_a_sample() -> None:
+    served = {(name, fetcher) for name, provider in PROVIDERS.items() for fetcher in provider.fetchers}
+    assert {(one.provider, one.fetcher) for one in SAMPLES} == served
+
+
+@every
+def test_only_its_own_spellings_are_sent(sample: Sample) -> None:
+    provider = provider_of(sample)
+    assert all(provider.accepts(symbol) for symbol in sample.symbols)
+    assert not any(provider.accepts(symbol) for symbol in sample.strangers)
+
+
+@every
+def test_the_key_travels_in_a_header_and_nowhere_else(sample: Sample) -> None:
+    provider = provider_of(sample)
+    request = provider.build(sample.fetcher, batch(sample), sample.window, now=NOW)
+    assert request.path.startswith("/")
+    assert CANARY not in repr(request)
+    headers = provider.authorize(CANARY)
+    assert provider.needs_key == any(CANARY in value for value in headers.values())
+    assert not {"key", "apikey", "token"} & {name.lower() for name, _ in request.params}
+
+
+@every
+def test_f1_a_call_holds_as_many_symbols_as_it_says_and_no_more(sample: Sample) -> None:
+    provider = provider_of(sample)
+    limit = provider.batch_limit(sample.fetcher, sample.window)
+    many = [sample.symbols[0]] * limit
+    assert provider.build(sample.fetcher, many, sample.window, now=NOW)
+    for wrong in ([], [*many, sample.symbols[0]]):
+        with pytest.raises(ValueError, match=r"."):
+            provider.build(sample.fetcher, wrong, sample.window, now=NOW)
+
+
+@every
+def test_b18_what_it_cannot_fetch_it_does_not_ask(sample: Sample) -> None:
+    provider = provider_of(sample)
+    for fetcher in set(Fetcher) - provider.fetchers:
+        with pytest.raises(SettingsError, match=sample.provider):
+            provider.build(fetcher, sample.symbols[:1], None, now=NOW)
+        with pytest.raises(SettingsError, match=sample.provider):
+            provider.parse(fetcher, sample.symbols[:1], None, Response(200, {}, b"{}", 2), now=NOW)
+
+
+@daily
+def test_spans_that_no_call_answers_are_refused(sample: Sample) -> None:
+    provider, longest = provider_of(sample), provider_of(sample).max_window_days(sample.fetcher)
+    spans = [Window(WINDOW.end, WINDOW.start)]
+    if longest is not None:
+        full = Window(WINDOW.end - timedelta(days=longest - 1), WINDOW.end)
+        assert provider.build(sample.fetcher, sample.symbols[:1], full, now=NOW)
+        spans.append(replace(full, start=full.start - timedelta(days=1)))
+    for span in spans:
+        with pytest.raises(InvalidRange):
+            provider.build(sample.fetcher, sample.symbols[:1], span, now=NOW)
+
+
+# --- good answers -------------------------------------------------------------------------------
+
+
+@priced
+def test_a9_good_values_are_read_to_the_last_digit(sample: Sample) -> None:
+    asked = batch(sample)
+    values = widened(good(sample, *asked))
+    answer = parse(sample, sample.encoded(asked, values), asked)
+    assert not answer.failures
+    assert not answer.rejected
+    read = {(one.symbol, one.close, one.text, one.currency) for one in answer.observations}
+    assert read == {(one.symbol, Decimal(one.close), one.close, sample.currency) for one in values}
+    if sample.is_daily:
+        assert {one.observed_at.date() for one in answer.observations} == {MONDAY, TUESDAY}
+
+
+@every
+def test_the_order_of_members_and_fields_does_not_matter(sample: Sample) -> None:
+    asked = batch(sample)
+    values = widened(good(sample, *asked))
+    body = sample.body(asked, values)
+    turned = json.loads(
+        encoded(body),
+        object_pairs_hook=lambda pairs: dict(reversed(pairs)),
+        parse_float=lambda text: literal(text),
+    )
+    there, back = parse(sample, encoded(turned), asked), parse(sample, encoded(body), tuple(reversed(asked)))
+    for answer in (there, back):
+        assert sorted(map(repr, answer.observations)) == sorted(
+            map(repr, parse(sample, encoded(body), asked).observations)
+        )
+
+
+# --- bad answers --------------------------------------------------------------------------------
+
+
+def bodies(sample: Sample) -> Iterator[bytes]:
+    whole = sample.encoded(sample.symbols[:1], good(sample, sample.symbols[0]))
+    yield from (whole[: len(whole) * part // 8] for part in range(1, 8))
+    yield from (whole + whole, whole + b"]", b"\xef\xbb\xbf" * 2 + whole, whole[::-1])
+    yield from (
+        b"",
+        b" ",
+        b"\0",
+        b"\xff\xfe",
+        b"null",
+        b"true",
+        b"0",
+        b"-1",
+        b"NaN",
+        b"Infinity",
+        b"1e400",
+        b'""',
+    )
+    yield from (
+        b"[]",
+        b"{}",
+        b"[null]",
+        b"[[]]",
+        b"[{}]",
+        b"[1]",
+        b'{"":{}}',
+        b"[" * 100_000,
+        b'{"a":' * 10_000,
+    )
+    yield from (
+        b"9" * 5_000,
+        b"[" + b"9" * 100_000 + b"]",
+        b'{"status":"error"}',
+        b'{"error":null}',
+        b'{"data":[]}',
+    )
+    yield from (
+        b"<!DOCTYPE html><html>Just a moment...</html>",
+        b"Edge: Too Many Requests",
+        b"error code: 520",
+    )
+    for key in (b"chart", b"spark", b"finance", b"meta", b"values", b"result", b"Error Message", b"code"):
+        yield from (
+            b'{"' + key + b'":' + value + b"}" for value in (b"null", b"[]", b"{}", b"1", b'""', b"[null]")
+        )
+
+
+@every
+def test_b18_no_garbage_is_a_value_or_a_crash(sample: Sample) -> None:
+    for body in bodies(sample):
+        for asked in (sample.symbols[:1], batch(sample)):
+            assert values_of(outcome(sample, body, asked)) == [], body[:100]
+
+
+@every
+@pytest.mark.parametrize(
+    "status", [300, 304, 307, 400, 401, 402, 403, 404, 405, 408, 410, 422, 429, 500, 503, 520, 999]
+)
+def test_b18_nothing_is_believed_of_a_refusal(sample: Sample, status: int) -> None:
+    asked = batch(sample)
+    whole = sample.encoded(asked, good(sample, *asked))
+    for body in (whole, b"", b"<html>refused</html>", b"no", b"{}", b'{"message":"no"}', b"[]"):
+        result = outcome(sample, body, asked, status)
+        assert values_of(result) == []
+        assert status != 429 or isinstance(result, Throttled)
+        assert status < 500 or isinstance(result, ProviderDown)
+
+
+@every
+def test_a6_how_long_to_wait_is_taken_from_its_header(sample: Sample) -> None:
+    for text, wait in (("7", 7.0), ("-3", 0.0), ("1000000000", 3600.0), ("soon", None)):
+        with pytest.raises(Throttled) as caught:
+            parse(sample, b"slow down", sample.symbols[:1], 429, {"retry-after": text})
+        assert caught.value.retry_after == wait
+
+
+@every
+def test_fault_14_an_answer_for_another_symbol_is_nobodys(sample: Sample) -> None:
+    asked, other, third = batch(sample), sample.symbols[2], sample.symbols[1]
+    assert values_of(outcome(sample, sample.encoded(asked[:1], good(sample, other)), asked[:1])) == []
+    if len(asked) == 2:
+        result = outcome(sample, sample.encoded(asked, good(sample, asked[0], other)), asked)
+        assert {symbol for symbol, _ in values_of(result)} <= {asked[0]}
+        assert isinstance(result, Answer)
+        assert third in {one.symbol for one in result.failures}
+
+
+# --- bad values ---------------------------------------------------------------------------------
+
+NO_PRICES = [
+    *map(
+        literal,
+        ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e308", "1e-400", "-1", "0", "-0.0", "0e5"),
+    ),
+    *(literal("9" * 400), True, False, None, [], {}, [1], {"raw": 10.25}),
+    *("", " ", "abc", "NaN", "Infinity", "-Infinity", "1e400", "-10.25", "0", "0.00000", "1,000.00", "0x10"),
+    *("1_000", "١٢", "10.25 USD", "--1", "1e", "null", "10.25\0"),
+]
+
+
+@priced
+@pytest.mark.parametrize("price", NO_PRICES, ids=lambda price: ascii(price)[:24])
+def test_fault_14_what_cannot_be_a_price_costs_no_other(sample: Sample, price: Any) -> None:
+    asked = batch(sample)
+    values = widened(good(sample, *asked))
+    bad = replace(values[0], close=price)
+    result = outcome(sample, sample.encoded(asked, [bad, *values[1:]]), asked)
+    stored = values_of(result)
+    assert (bad.symbol, bad.day if sample.is_daily else NOW.date()) not in stored
+    if isinstance(result, Answer):
+        assert {one.close for one in result.observations} <= {Decimal(one.close) for one in values[1:]}
+    is_a_number = isinstance(price, str) and re.fullmatch(r"(@@)?-?[0-9.]+(e-?[0-9]+)?(@@)?", price)
+    if len(asked) == 2:
+        assert asked[1] in {symbol for symbol, _ in stored}, "the other symbol of the batch is lost"
+    elif sample.is_daily and is_a_number and price.startswith("@@") != sample.writes_text:
+        assert [day for _, day in stored] == [TUESDAY], "the other day is lost"
+
+
+@ranged
+def test_fault_14_a_low_above_the_high_is_no_bar(sample: Sample) -> None:
+    symbol = sample.symbols[0]
+    for high, low in (("9", "11"), ("10.1", "9"), ("12", "10.4")):
+        bad = Value(symbol, MONDAY, "10.25", high=high, low=low)
+        assert values_of(outcome(sample, sample.encoded([symbol], [bad]), [symbol])) == []
+
+
+@daily
+def test_fault_14_a_day_with_two_prices_has_none(sample: Sample) -> None:
+    symbol = sample.symbols[0]
+    twice = [Value(symbol, MONDAY, "10.25"), Value(symbol, TUESDAY, "10.35"), Value(symbol, MONDAY, "10.45")]
+    assert values_of(outcome(sample, sample.encoded([symbol], twice), [symbol])) == [(symbol, TUESDAY)]
+    same = [*twice[:2], twice[0]]
+    assert values_of(outcome(sample, sample.encoded([symbol], same), [symbol])) == [
+        (symbol, MONDAY),
+        (symbol, TUESDAY),
+    ]
+
+
+@daily
+def test_fault_14_no_day_of_the_future_or_outside_the_window(sample: Sample) -> None:
+    symbol = sample.symbols[0]
+    days = (date(2026, 11, 23), date(2027, 1, 1), date(9999, 12, 31), date(2026, 11, 2), date(1999, 12, 31))
+    values = [Value(symbol, MONDAY), *(Value(symbol, day) for day in days)]
+    assert values_of(outcome(sample, sample.encoded([symbol], values), [symbol])) == [(symbol, MONDAY)]
+
+
+@in_currency
+@pytest.mark.parametrize(
+    "currency", ["", "dollars", "usd", "US", "USDT", "$", 5, None, [], {}, "\uff35\uff33\uff24"], ids=ascii
+)
+def test_fault_14_no_value_in_a_currency_that_is_none(sample: Sample, currency: Any) -> None:
+    asked = batch(sample)
+    values = [
+        replace(one, currency=currency if one.symbol == asked[0] else "USD") for one in good(sample, *asked)
+    ]
+    assert asked[0] not in {
+        symbol for symbol, _ in values_of(outcome(sample, sample.encoded(asked, values), asked))
+    }
+
+
+@quotes
+@pytest.mark.parametrize(
+    "stamp", [0, -1, 10**12, 10**15, literal("1e400"), literal("NaN"), "", "now", True, 1.5]
+)
+def test_fault_14_no_quote_without_a_time_that_can_be(sample: Sample, stamp: Any) -> None:
+    asked = batch(sample)
+    values = [
+        replace(one, stamp=stamp) if one.symbol == asked[0] else one for one in widened(good(sample, *asked))
+    ]
+    stored = {symbol for symbol, _ in values_of(outcome(sample, sample.encoded(asked, values), asked))}
+    assert stored == set(asked[1:])
+
+
+# --- anything -----------------------------------------------------------------------------------
+
+JUNK = st.sampled_from(
+    [None, "", "x", [], {}, [None], True, -1, 10**30, *map(literal, ("NaN", "1e400", "-0.5"))]
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def paths(node: object, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every node of a JSON value but its root, by keys and indexes."""
+    items: list[tuple[Any, object]] = []
+    if isinstance(node, dict):
+        items = list(node.items())
+    elif isinstance(node, list):
+        items = list(enumerate(node))
+    for key, inner in items:
+        yield (*here, key)
+        yield from paths(inner, (*here, key))
+
+
+def changed(node: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    """A copy in which `change` was applied to the container and key that the path leads to."""
+    copy = json.loads(json.dumps(node))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    change(at, path[-1])
+    return copy
+
+
+def delete(container: Any, key: Any) -> None:
+    del container[key]
+
+
+@every
+@given(data=st.data())
+def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st.DataObject) -> None:
+    """Any node of a good answer is dropped or replaced: what is still stored is what was good before."""
+    asked = batch(sample)
+    body = sample.body(asked, widened(good(sample, *asked)))
+    true = {
+        (one.symbol, one.observed_at.date()): one for one in parse(sample, encoded(body), asked).observations
+    }
+    path = data.draw(st.sampled_from(sorted(paths(body), key=repr)))
+    junk = data.draw(st.none() | JUNK.map(lambda value: (value,)))
+    if junk is None:
+        spoiled = changed(body, path, delete)
+    else:
+        spoiled = changed(body, path, lambda container, key: container.__setitem__(key, junk[0]))
+    result = outcome(sample, encoded(spoiled), asked)
+    if isinstance(result, Answer):
+        assert {one.symbol for one in result.documents} <= set(asked)
+        for one in result.observations:
+            assert _agrees(one, true[one.symbol, one.observed_at.date()]), (path, junk)
+
+
+def _agrees(one: Observation, true: Observation) -> bool:
+    """The same price, no newer than it is; what else was said of it is the same or missing."""
+    may_be_missing = ("currency", "open", "high", "low", "volume")
+    is_same = (one.close, one.text) == (true.close, true.text) and one.observed_at <= true.observed_at
+    return is_same and all(getattr(one, name) in (None, getattr(true, name)) for name in may_be_missing)
+
+
+@every
+@given(body=ANYTHING, status=st.sampled_from([200, 400, 404, 503]))
+def test_b18_no_json_at_all_makes_a_parser_crash(sample: Sample, body: object, status: int) -> None:
+    assert values_of(outcome(sample, json.dumps(body).encode(), batch(sample), status)) == []
