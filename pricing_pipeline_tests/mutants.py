@@ -212,8 +212,8 @@ MUTANTS = (
         "an answer older than ours is believed",
         f"{_FUNCTIONS}/prices.sql",
         "merge_prices",
-        "HAVING max(s.observed_at) < l.observed_at)",
-        "HAVING false)",
+        "WHERE is_latest AND n.at < (SELECT",
+        "WHERE false AND n.at < (SELECT",
         (f"{_FETCHING}::test_contract_14_old_data_under_a_fresh_answer_is_refused",),
     ),
     Mutant(
