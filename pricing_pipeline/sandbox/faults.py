@@ -16,8 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pricing_pipeline.sandbox.calls import ProviderCall, Reply
 
-PRICE_FIELDS = frozenset({"open", "high", "low", "close", "price", "rate", "nav", "previous_close"})
-STAMP_FIELDS = frozenset({"timestamp", "last_quote_at"})
+PRICE_FIELDS = frozenset(
+    {"open", "high", "low", "close", "price", "rate", "nav", "previous_close", "regularMarketPrice"}
+)
+STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime"})
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )
@@ -33,7 +35,7 @@ class Behaviour(BaseModel):
     delay: answer `seconds` later. hang: no answer until the client leaves. status: `status` with `body` as
     text. throttle: 429 with `retry_after` as its Retry-After header, word for word. truncate: half of the
     body under a matching length. html: a web page with 200. other_symbol: the data of the symbol `answer`.
-    stale: epoch stamps `seconds` older, dates of NAVs by the whole days in it. price: every price replaced
+    stale: epoch stamps `seconds` older, dates of values by the whole days in it. price: every price replaced
     by the text `value` (NaN, -1.0, 0). times: every price times `factor`.
     """
 
@@ -178,15 +180,8 @@ def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall)
 
 
 def _changed_body(body: bytes, behaviour: Behaviour, call: ProviderCall) -> str:
-    parsed = json.loads(body)
-    change = _change(behaviour)
-    if len(call.symbols) > 1 and isinstance(parsed, dict):
-        parsed = {
-            symbol: _walked(member, change) if behaviour.means(symbol) else member
-            for symbol, member in parsed.items()
-        }
-    else:
-        parsed = _walked(parsed, change)
+    spared = frozenset(symbol for symbol in call.symbols if not behaviour.means(symbol))
+    parsed = _walked(json.loads(body), _change(behaviour), spared)
     return json.dumps(parsed, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -195,8 +190,9 @@ def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
         if behaviour.kind == "stale" and name in STAMP_FIELDS and isinstance(value, int):
             return value - round(behaviour.seconds or 0)
         if behaviour.kind == "stale" and name == "date" and isinstance(value, str):
+            spelling = "%d-%m-%Y" if value[2:3] == "-" else "%Y-%m-%d"
             earlier = timedelta(days=(behaviour.seconds or 0) // 86_400)
-            return (datetime.strptime(value, "%d-%m-%Y").date() - earlier).strftime("%d-%m-%Y")
+            return (datetime.strptime(value, spelling).date() - earlier).strftime(spelling)
         if name not in PRICE_FIELDS:
             return value
         if behaviour.kind == "price" and behaviour.value is not None:
@@ -217,15 +213,23 @@ def _times(value: object, factor: int) -> object:
     return f"{digits[: len(digits) - len(part)]}{dot}{digits[len(digits) - len(part) :]}"
 
 
-def _walked(value: object, change: Callable[[str, object], object]) -> object:
+def _walked(
+    value: object, change: Callable[[str, object], object], spared: frozenset[str], name: str = ""
+) -> object:
+    """The value with its fields changed, but for the members of spared symbols.
+
+    A batch's members stand under their symbols (Twelve Data) or in a list and name them (Yahoo, FMP).
+    """
     if isinstance(value, dict):
+        if value.get("symbol") in spared:
+            return value
         return {
-            name: _walked(inner, change) if isinstance(inner, (dict, list)) else change(name, inner)
-            for name, inner in value.items()
+            key: inner if key in spared else _walked(inner, change, spared, key)
+            for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_walked(inner, change) for inner in value]
-    return value
+        return [_walked(inner, change, spared, name) for inner in value]
+    return change(name, value)
 
 
 def _type_of(body: str) -> str:

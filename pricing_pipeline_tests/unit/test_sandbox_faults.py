@@ -41,6 +41,31 @@ def test_prices_are_replaced_where_they_are_meant(asked, value):
     assert changed["IBM"] == before["IBM"]
 
 
+def test_yahoos_prices_and_stamps_are_reached_in_batches_and_columns(asked):
+    batch = asked.yahoo("v7/finance/spark", symbols="AAPL,IBM")
+    changed = after(batch, a_call("AAPL", "IBM"), kind="times", factor=100, symbols="AA")
+    for before, now in zip(
+        *(body["spark"]["result"] for body in (json.loads(batch.body), changed)), strict=True
+    ):
+        times = 100 if now["symbol"] == "AAPL" else 1
+        there, here = (member["response"][0]["meta"]["regularMarketPrice"] for member in (before, now))
+        assert here == there * times
+    chart = asked.yahoo("v8/finance/chart/AAPL", range="5d")
+    for name, fault in (
+        ("close", {"kind": "price", "value": "0"}),
+        ("timestamp", {"kind": "stale", "seconds": 60}),
+    ):
+        (before,), (now,) = (
+            body["chart"]["result"]
+            for body in (json.loads(chart.body), after(chart, a_call("AAPL"), **fault))
+        )
+        if name == "close":
+            assert set(now["indicators"]["quote"][0]["close"]) == {0.0}
+        else:
+            assert now["timestamp"] == [at - 60 for at in before["timestamp"]]
+            assert now["meta"]["regularMarketTime"] == before["meta"]["regularMarketTime"] - 60
+
+
 def test_times_100_multiplies_the_text_exactly(asked):
     reply = Reply(
         200, b'{"close":"0.07","open":"12.345","nav":"186.70090","rate":1.5,"volume":"7","high":"3"}'
@@ -62,6 +87,12 @@ def test_every_bar_and_nav_is_reached(asked):
     assert [row["close"] for row in changed["values"]] == ["0", "0"]
     nav = after(asked.mfapi("mf/118632/latest"), a_call("118632"), kind="price", value="NaN")
     assert nav["data"][0]["nav"] == "NaN"
+
+
+def test_stale_moves_days_back_in_either_spelling():
+    reply = Reply(200, b'[{"date":"02-03-2026"},{"date":"2026-03-02"},{"date":1600000000}]')
+    changed = after(reply, a_call("X"), kind="stale", seconds=2 * 86_400)
+    assert changed == [{"date": "28-02-2026"}, {"date": "2026-02-28"}, {"date": 1600000000}]
 
 
 def test_stale_moves_stamps_back(asked):
