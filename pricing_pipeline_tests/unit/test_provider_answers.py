@@ -70,7 +70,7 @@ def _about(symbol: str, answer: Answer) -> str:
     ]
     documents = sum(one.symbol == symbol for one in answer.documents)
     refused = sum(one.symbol == symbol for one in answer.rejected)
-    parts = [*_ends(found), *([f"{documents} documents"] if documents else [])]
+    parts = [*_ends(found), *([f"{documents} document{'s' * (documents > 1)}"] if documents else [])]
     parts += [one.kind for one in answer.failures if one.symbol == symbol]
     parts += ["empty"] if symbol in answer.empty else []
     parts += [f"{refused} refused"] if refused else []
