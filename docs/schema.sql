@@ -202,6 +202,8 @@ CREATE TABLE pricing.backfills (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
 GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
+GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_reader;
+GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_worker;
 
 -- Every call to a provider: committed before it is made, completed after. It is also the rate limit's memory and, while open, the quota's reservation.
 CREATE TABLE pricing.collector_call_log (
@@ -629,17 +631,19 @@ CREATE TABLE pricing.provider_limits (
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
 
--- Which provider serves a data type (symbol NULL), or one symbol of it.
+-- Which providers serve a data type (symbol NULL), or one symbol of it, in which order. A symbol's own come first.
 CREATE TABLE pricing.provider_routing (
     data_type text NOT NULL  -- What is routed.
     symbol text  -- The one symbol it is for; NULL = all that have no rule of their own.
     provider text NOT NULL  -- Who serves it.
     is_active boolean NOT NULL DEFAULT true  -- False = the rule does not count.
+    rank smallint NOT NULL DEFAULT 1  -- The lowest is asked; the next, when it cannot serve.
     CONSTRAINT provider_routing_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
     CONSTRAINT provider_routing_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
+    CONSTRAINT rank_is_positive CHECK ((rank > 0))
 );
-CREATE UNIQUE INDEX provider_routing_broad ON pricing.provider_routing USING btree (data_type) WHERE (symbol IS NULL);
-CREATE UNIQUE INDEX provider_routing_symbol ON pricing.provider_routing USING btree (data_type, symbol) WHERE (symbol IS NOT NULL);
+CREATE UNIQUE INDEX provider_routing_once ON pricing.provider_routing USING btree (data_type, symbol, provider) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX provider_routing_order ON pricing.provider_routing USING btree (data_type, symbol, rank) NULLS NOT DISTINCT;
 CREATE TRIGGER route_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.provider_routing FOR EACH ROW EXECUTE FUNCTION pricing.route_changed();
 GRANT SELECT ON TABLE pricing.provider_routing TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_routing TO pricing_worker;
@@ -655,6 +659,7 @@ CREATE TABLE pricing.provider_state (
     breaker_reason text  -- Why the breaker last opened, for people.
     probe_call bigint  -- The one call that decides.
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
+    trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK (((breaker = 'closed'::text) = (breaker_until IS NULL)))
@@ -716,6 +721,21 @@ CREATE TABLE pricing.registry_state (
 );
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
+
+-- Pairs that a provider said it does not serve, where another one may: it is asked again after a week, or when a route changes.
+CREATE TABLE pricing.route_refusals (
+    data_type text NOT NULL  -- What was asked for.
+    symbol text NOT NULL  -- What was asked for.
+    provider text NOT NULL  -- Who does not serve it.
+    kind text NOT NULL  -- unknown_symbol or plan_restricted.
+    reason text NOT NULL  -- What it said.
+    refused_at timestamp with time zone NOT NULL  -- When it said so last.
+    refused_until timestamp with time zone NOT NULL  -- Until then others are asked before it.
+    CONSTRAINT route_refusals_pkey PRIMARY KEY (data_type, symbol, provider)
+    CONSTRAINT route_refusals_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.route_refusals TO pricing_worker;
+GRANT SELECT ON TABLE pricing.route_refusals TO pricing_reader;
 
 -- For each scheduled data type: the slot of its schedule that was served last, and how far the walk over its instruments is.
 CREATE TABLE pricing.schedule_walks (
@@ -867,6 +887,10 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
+-- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
+CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
+
 -- The documents of a symbol in one data type, the newest period first: bodies with the provider's own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.
 CREATE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
@@ -914,9 +938,13 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
 
--- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
+
+-- A rule has changed: refusals are forgotten, hold-offs end, and waiting tasks go where they belong now.
+CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
 -- Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -925,6 +953,10 @@ GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
 -- How long a value may stay the same, by its source's times, before it is suspected to be frozen.
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
+
+-- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
+CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1055,7 +1087,7 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it.
+-- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.
@@ -1121,6 +1153,14 @@ GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worke
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
 
+-- Gives waiting tasks of a data type to the provider that is to be asked now, and notes in their history who was passed over and why. Returns how many it has touched.
+CREATE FUNCTION pricing.reroute_tasks(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reroute_tasks(text,text[]) TO pricing_worker;
+
+-- Gives what waits to the provider that is to be asked now. Returns how many tasks it has touched.
+CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
+
 -- Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
@@ -1133,7 +1173,11 @@ GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
 
--- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about.
+-- The provider to be asked for a pair: by the symbol's own rules, then the type's, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task's history. NULL = no active provider serves it.
+CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_worker;
+
+-- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. Returns the names of those that succeeded.
@@ -1200,6 +1244,10 @@ GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 -- Warns of prices whose source sends ever newer times with the same value. They are not refused: one answer cannot tell a quiet market from a frozen source. Returns how many.
 CREATE FUNCTION pricing.warn_frozen() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
+
+-- Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.
+CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;

@@ -107,3 +107,80 @@ COMMENT ON COLUMN pricing.quarantined_bodies.recorded_at IS 'When it came.';
 
 DROP FUNCTION IF EXISTS pricing.history(text, text, date, date);
 DROP FUNCTION IF EXISTS pricing.price(text);
+
+
+-- ── Which provider is asked ────────────────────────────────────────────────────────────────────────────
+
+ALTER TABLE pricing.provider_routing
+    ADD COLUMN rank smallint NOT NULL DEFAULT 1 CONSTRAINT rank_is_positive CHECK (rank > 0);
+DROP INDEX pricing.provider_routing_broad, pricing.provider_routing_symbol;
+CREATE UNIQUE INDEX provider_routing_order ON pricing.provider_routing (data_type, symbol, rank) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX provider_routing_once ON pricing.provider_routing (data_type, symbol, provider) NULLS NOT DISTINCT;
+COMMENT ON TABLE pricing.provider_routing IS
+    'Which providers serve a data type (symbol NULL), or one symbol of it, in which order. A symbol''s own come first.';
+COMMENT ON COLUMN pricing.provider_routing.rank IS 'The lowest is asked; the next, when it cannot serve.';
+
+CREATE TABLE pricing.route_refusals (
+    data_type     text NOT NULL,
+    symbol        text NOT NULL,
+    provider      text NOT NULL REFERENCES pricing.data_collectors ON DELETE CASCADE,
+    kind          text NOT NULL,
+    reason        text NOT NULL,
+    refused_at    timestamptz NOT NULL,
+    refused_until timestamptz NOT NULL,
+    PRIMARY KEY (data_type, symbol, provider)
+);
+COMMENT ON TABLE pricing.route_refusals IS
+    'Pairs that a provider said it does not serve, where another one may: it is asked again after a week, or when a route changes.';
+COMMENT ON COLUMN pricing.route_refusals.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.route_refusals.symbol IS 'What was asked for.';
+COMMENT ON COLUMN pricing.route_refusals.provider IS 'Who does not serve it.';
+COMMENT ON COLUMN pricing.route_refusals.kind IS 'unknown_symbol or plan_restricted.';
+COMMENT ON COLUMN pricing.route_refusals.reason IS 'What it said.';
+COMMENT ON COLUMN pricing.route_refusals.refused_at IS 'When it said so last.';
+COMMENT ON COLUMN pricing.route_refusals.refused_until IS 'Until then others are asked before it.';
+
+ALTER TABLE pricing.provider_state ADD COLUMN trouble text;
+COMMENT ON COLUMN pricing.provider_state.trouble IS
+    'Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).';
+
+CREATE VIEW pricing.chosen_routes AS
+    SELECT DISTINCT ON (r.data_type, r.symbol) r.data_type, r.symbol, r.provider
+    FROM pricing.provider_routing r
+    JOIN pricing.data_type_registry k ON k.data_type = r.data_type
+    JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+    JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+    WHERE r.is_active
+    ORDER BY r.data_type, r.symbol, r.rank;
+COMMENT ON VIEW pricing.chosen_routes IS 'The first provider of each rule that is switched on and able to fetch the type.';
+COMMENT ON COLUMN pricing.chosen_routes.data_type IS 'What it serves.';
+COMMENT ON COLUMN pricing.chosen_routes.symbol IS 'NULL = every symbol without a rule of its own.';
+COMMENT ON COLUMN pricing.chosen_routes.provider IS 'Who is asked, unless it is in trouble or has refused the pair.';
+
+CREATE OR REPLACE FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM pricing.forget_route(OLD.data_type, OLD.symbol);
+    END IF;
+    IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND (OLD.data_type, OLD.symbol) IS DISTINCT FROM (NEW.data_type, NEW.symbol)) THEN
+        PERFORM pricing.forget_route(NEW.data_type, NEW.symbol);
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.route_changed() IS
+    'Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.';
+
+CREATE OR REPLACE FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    rule record;
+BEGIN
+    FOR rule IN
+        SELECT r.data_type, r.symbol FROM pricing.provider_routing r WHERE r.provider = NEW.provider AND r.is_active
+        ORDER BY 1, 2
+    LOOP
+        PERFORM pricing.forget_route(rule.data_type, rule.symbol);
+    END LOOP;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION pricing.provider_switched() IS
+    'A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it, and moves their waiting tasks.';

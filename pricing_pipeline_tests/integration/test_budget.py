@@ -243,9 +243,9 @@ def test_a5_a_symbol_of_a_provider_that_is_switched_off_is_served_by_the_types(c
     core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'other'")
     core.enqueue(DAILY, "IBM")
     assert {task.data_type: task.provider for task in core.tasks("IBM")} == {
-        QUOTE: "other",
+        QUOTE: TWELVEDATA,
         DAILY: TWELVEDATA,
-    }
+    }, "and what waits for it goes there, too"
     with Refresher(core.engine, {}, worker="w") as refresher:
         plan = refresher.plan_backfill(DAILY, Window(*YEAR), ["IBM"])
     assert plan.tasks == 1

@@ -112,6 +112,29 @@ def unroute(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL")
 
 
+SECOND = (
+    "INSERT INTO pricing.data_collectors (provider, base_url) VALUES ('second', 'http://127.0.0.1:1')",
+    "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
+    " VALUES ('second', 'quote', 1, 1)",
+    "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'second', 2)",
+)
+
+
+def refuse(core: Core, clock: Clock) -> None:
+    for sql in SECOND:
+        core.rows(sql)
+    by_claim("fail_tasks(ARRAY[id], claim_token, 'plan_restricted', 'why', true)")(core, clock)
+
+
+def reroute(core: Core, clock: Clock) -> None:
+    for sql in SECOND:
+        core.rows(sql)
+    core.rows(
+        "UPDATE pricing.provider_state SET trouble = 'its quota is spent' WHERE provider = 'twelvedata'"
+    )
+    core.call("SELECT pricing.reroute_waiting()")
+
+
 def forget(core: Core, clock: Clock) -> None:
     core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = finished_at")
     clock.advance(100 * DAY)
@@ -130,6 +153,8 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("processing", "failed", "fail_tasks"): by_claim(
         "fail_tasks(ARRAY[id], claim_token, 'unknown_symbol', 'why', true)"
     ),
+    ("processing", "pending", "fail_tasks"): refuse,
+    ("scheduled", "pending", "reroute_tasks"): reroute,
     ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
     ("processing", "pending", "release_tasks"): by_claim("release_tasks(ARRAY[id], claim_token)"),
     ("processing", "pending", "recover_tasks"): RECOVER,

@@ -39,11 +39,12 @@ BEGIN
                generate_series(lower(gap)::timestamp, (upper(gap) - 1)::timestamp, make_interval(days => cap.days))::date AS first_day
         FROM pricing.instruments i
         LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, i.symbol)
-        LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (wanted_type, i.symbol) AND own.is_active
-            AND EXISTS (SELECT FROM pricing.data_collectors x WHERE x.provider = own.provider AND x.is_active)
-        LEFT JOIN pricing.provider_routing broad ON broad.data_type = wanted_type AND broad.symbol IS NULL AND broad.is_active
-        LEFT JOIN pricing.provider_capabilities c
-            ON c.provider = coalesce(own.provider, broad.provider) AND c.fetcher = kind.fetcher
+        -- The shortest span that any of its providers takes: it may be given to another one.
+        LEFT JOIN LATERAL (
+            SELECT min(x.max_window_days) AS max_window_days
+            FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+            JOIN pricing.provider_capabilities x ON x.provider = r.provider AND x.fetcher = kind.fetcher
+            WHERE r.data_type = wanted_type AND (r.symbol = i.symbol OR r.symbol IS NULL) AND r.is_active) c ON true
         -- Without a provider it is one task, which enqueue turns into a dead one that says so.
         CROSS JOIN LATERAL (SELECT coalesce(c.max_window_days, 1000000) AS days) cap
         CROSS JOIN LATERAL (

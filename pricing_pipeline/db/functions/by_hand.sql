@@ -31,6 +31,9 @@ BEGIN
     PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
     WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     PERFORM FROM pricing.api_call_queue_dead q WHERE q.id = ANY (wanted) ORDER BY q.id FOR UPDATE;
+    -- Whoever tries by hand wants the first provider asked again.
+    DELETE FROM pricing.route_refusals f USING pricing.api_call_queue_dead q
+    WHERE q.id = ANY (wanted) AND (f.data_type, f.symbol) = (q.data_type, q.symbol);
 
     WITH routed AS MATERIALIZED (
         -- Routes may have changed since, and of several deaths of the same work the last is the one to take up.
@@ -38,10 +41,7 @@ BEGIN
                k.default_ttl_minutes
         FROM pricing.api_call_queue_dead q
         JOIN pricing.data_type_registry k ON k.data_type = q.data_type AND k.is_active
-        LEFT JOIN pricing.provider_routing broad ON broad.data_type = q.data_type AND broad.symbol IS NULL AND broad.is_active
-        LEFT JOIN pricing.provider_routing own ON (own.data_type, own.symbol) = (q.data_type, q.symbol) AND own.is_active
-        JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
-        JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = k.fetcher
+        JOIN LATERAL pricing.route(q.data_type, q.symbol) c ON c.provider IS NOT NULL
         WHERE q.id = ANY (wanted)
         ORDER BY q.data_type, q.symbol, q.window_start, q.window_end, q.id DESC),
     live_again AS (

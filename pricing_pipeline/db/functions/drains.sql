@@ -72,7 +72,9 @@ BEGIN
             ('clean_subscriptions', interval '1 minute'), ('repair_demand', interval '1 minute'),
             ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
             ('resolve_tasks', interval '1 minute'), ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
-            ('prune', interval '1 hour')) AS v (name, every)
+            ('prune', interval '1 hour'),
+            -- Last: what locks a provider waits for nothing after it.
+            ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
         WHERE coalesce(d.last_success_at <= now_ - v.every, true)
           -- One that fails must not cost every look its patience with locks.

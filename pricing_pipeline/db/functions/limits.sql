@@ -207,8 +207,8 @@ COMMENT ON FUNCTION pricing.expire_calls() IS 'Closes calls whose worker was los
 CREATE OR REPLACE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN (SELECT p.provider FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
-            WHERE r.data_type = wanted_type AND r.symbol IS NULL AND r.is_active AND p.is_active
+    RETURN (SELECT p.provider FROM pricing.chosen_routes r JOIN pricing.data_collectors p USING (provider)
+            WHERE r.data_type = wanted_type AND r.symbol IS NULL
               AND pricing.bytes_used(p.provider, pricing.clock()) >= pricing.quota_for(p.quota_bytes, priority));
 END $$;
 COMMENT ON FUNCTION pricing.spent_quota_of(text, integer) IS
@@ -263,9 +263,8 @@ BEGIN
                sum((c.units_per_symbol + c.units_per_call::float8 / c.batch_size) / w.ttl) AS units,
                sum(coalesce(s.bytes, w.estimated_data_size_bytes) / w.ttl) * 43200 AS bytes
         FROM wanted w
-        LEFT JOIN pricing.provider_routing broad ON broad.data_type = w.data_type AND broad.symbol IS NULL AND broad.is_active
-        LEFT JOIN pricing.provider_routing own ON own.data_type = w.data_type AND own.symbol = w.symbol AND own.is_active
-            AND EXISTS (SELECT FROM pricing.data_collectors x WHERE x.provider = own.provider AND x.is_active)
+        LEFT JOIN pricing.chosen_routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
+        LEFT JOIN pricing.chosen_routes own ON own.data_type = w.data_type AND own.symbol = w.symbol
         JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = w.fetcher
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')

@@ -26,14 +26,13 @@ BEGIN
     routes AS MATERIALIZED (
         SELECT r.symbol, r.provider, ceil(coalesce(now_size.bytes, kind.estimated_data_size_bytes)) AS latest_bytes,
                coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
-        FROM pricing.provider_routing r
-        JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+        FROM pricing.chosen_routes r
         JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = kind.fetcher
         LEFT JOIN pricing.size_estimates now_size
             ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, wanted_type, 'symbol')
         LEFT JOIN pricing.size_estimates day_size
             ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, wanted_type, 'day')
-        WHERE r.data_type = wanted_type AND r.is_active),
+        WHERE r.data_type = wanted_type),
     routed AS MATERIALIZED (
         -- A symbol's own route goes before the broad one, unless its provider cannot serve now.
         SELECT w.*, coalesce(own.provider, broad.provider) AS provider,
@@ -75,6 +74,9 @@ BEGIN
             FROM (SELECT DISTINCT a.provider FROM added_rows a WHERE a.is_new) news)
     INTO added, unrouted, is_news;
 
+    IF pricing.has_detours(wanted_type) THEN
+        PERFORM pricing.reroute_tasks(wanted_type, symbols);
+    END IF;
     -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
     IF is_news THEN
         PERFORM pg_notify('pricing_work', '');
@@ -164,6 +166,9 @@ DECLARE
     snoozed boolean := kind IN ('throttled', 'key_refused');
     held bigint[] := pricing.hold_tasks(ids, token);
 BEGIN
+    IF is_permanent AND kind IN ('unknown_symbol', 'plan_restricted') THEN
+        PERFORM pricing.detour(held, kind, message);
+    END IF;
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
     UPDATE pricing.api_call_queue_live q
     SET status = 'scheduled', claim_token = NULL, lease_until = NULL,
@@ -184,7 +189,7 @@ BEGIN
     RETURN held;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, dead when that cannot help. Returns the ids that were still held; a lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void

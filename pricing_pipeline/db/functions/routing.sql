@@ -1,0 +1,165 @@
+-- Which provider is asked for a pair, and who is asked instead when that one cannot serve. Lock order: see queue.sql.
+
+CREATE OR REPLACE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH candidates AS (
+        SELECT r.provider, row_number() OVER (ORDER BY r.symbol IS NULL, r.rank) AS place,
+               coalesce(p.is_active, false) AND c.provider IS NOT NULL AS is_able,
+               CASE WHEN NOT p.is_active THEN 'it is switched off' WHEN c.provider IS NULL THEN 'it cannot fetch this'
+                    ELSE coalesce(s.trouble, f.kind || ': ' || f.reason) END AS why
+        FROM pricing.provider_routing r
+        JOIN pricing.data_type_registry k ON k.data_type = r.data_type
+        JOIN pricing.data_collectors p ON p.provider = r.provider
+        JOIN pricing.provider_state s ON s.provider = r.provider
+        LEFT JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        LEFT JOIN pricing.route_refusals f ON (f.data_type, f.symbol, f.provider) = (r.data_type, wanted_symbol, r.provider)
+            AND f.refused_until > pricing.clock()
+        WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active),
+    best AS (
+        SELECT c.provider, c.place FROM candidates c WHERE c.is_able ORDER BY c.why IS NOT NULL, c.place LIMIT 1)
+    SELECT best.provider,
+           (SELECT jsonb_agg(jsonb_build_object('at', pricing.clock(), 'attempt', 0, 'kind', 'passed_over', 'message',
+                                                left(c.provider || ' was passed over: ' || c.why, 500)) ORDER BY c.place)
+            FROM candidates c WHERE c.place < best.place)
+    FROM best
+$$;
+COMMENT ON FUNCTION pricing.route(text, text) IS
+    'The provider to be asked for a pair: by the symbol''s own rules, then the type''s, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task''s history. NULL = no active provider serves it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pricing.provider_routing r JOIN pricing.provider_state s USING (provider)
+                   JOIN pricing.data_collectors p USING (provider)
+                   WHERE r.data_type = wanted_type AND r.is_active AND (s.trouble IS NOT NULL OR NOT p.is_active))
+        OR EXISTS (SELECT FROM pricing.route_refusals f WHERE f.data_type = wanted_type)
+$$;
+COMMENT ON FUNCTION pricing.has_detours(text) IS 'Whether some pair of a data type may have to be asked for elsewhere than its first rule says.';
+
+
+CREATE OR REPLACE FUNCTION pricing.reroute_tasks(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    moved integer;
+BEGIN
+    -- What another session holds is being claimed in this moment, and goes to whom it was queued for.
+    UPDATE pricing.api_call_queue_live q
+    SET provider = w.provider, errors = q.errors || coalesce(w.passed_over, '[]'),
+        status = CASE WHEN w.provider = q.provider THEN q.status ELSE 'pending' END,
+        run_after = CASE WHEN w.provider = q.provider THEN q.run_after END
+    FROM (SELECT x.id, r.provider, r.passed_over
+          FROM pricing.api_call_queue_live x CROSS JOIN LATERAL pricing.route(x.data_type, x.symbol) r
+          WHERE x.data_type = wanted_type AND (symbols IS NULL OR x.symbol = ANY (symbols))
+            AND x.status IN ('pending', 'scheduled')
+            AND (r.provider <> x.provider OR (r.passed_over IS NOT NULL AND x.errors = '[]'))
+          ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) w
+    WHERE q.id = w.id;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    IF moved > 0 THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
+    RETURN moved;
+END $$;
+COMMENT ON FUNCTION pricing.reroute_tasks(text, text[]) IS
+    'Gives waiting tasks of a data type to the provider that is to be asked now, and notes in their history who was passed over and why. Returns how many it has touched.';
+
+
+CREATE OR REPLACE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    only_symbols text[] := CASE WHEN wanted_symbol IS NOT NULL THEN ARRAY[wanted_symbol] END;
+BEGIN
+    PERFORM pricing.end_hold_off(wanted_type, only_symbols);
+    DELETE FROM pricing.route_refusals f WHERE f.data_type = wanted_type AND (wanted_symbol IS NULL OR f.symbol = wanted_symbol);
+    PERFORM pricing.reroute_tasks(wanted_type, only_symbols);
+END $$;
+COMMENT ON FUNCTION pricing.forget_route(text, text) IS 'A rule has changed: refusals are forgotten, hold-offs end, and waiting tasks go where they belong now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
+    moved bigint[];
+BEGIN
+    INSERT INTO pricing.route_refusals AS f (data_type, symbol, provider, kind, reason, refused_at, refused_until)
+    SELECT DISTINCT q.data_type, q.symbol, q.provider, detour.kind, left(message, 500), now_, now_ + interval '7 days'
+    FROM pricing.api_call_queue_live q
+    WHERE q.id = ANY (ids) AND EXISTS (
+        SELECT FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
+        WHERE r.data_type = q.data_type AND (r.symbol = q.symbol OR r.symbol IS NULL) AND r.is_active AND p.is_active
+          AND r.provider <> q.provider)
+    ORDER BY 1, 2, 3
+    ON CONFLICT ON CONSTRAINT route_refusals_pkey DO UPDATE
+        SET kind = excluded.kind, reason = excluded.reason, refused_at = excluded.refused_at, refused_until = excluded.refused_until;
+    IF NOT FOUND THEN
+        RETURN '{}';
+    END IF;
+    WITH elsewhere AS (
+        UPDATE pricing.api_call_queue_live q
+        SET provider = r.provider, status = 'pending', attempt = 0, claim_token = NULL, lease_until = NULL,
+            errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+        FROM (SELECT x.id, w.provider FROM pricing.api_call_queue_live x
+              CROSS JOIN LATERAL pricing.route(x.data_type, x.symbol) w
+              WHERE x.id = ANY (ids) AND w.provider <> x.provider
+                AND NOT EXISTS (SELECT FROM pricing.route_refusals f WHERE f.refused_until > now_
+                                  AND (f.data_type, f.symbol, f.provider) = (x.data_type, x.symbol, w.provider))) r
+        WHERE q.id = r.id
+        RETURNING q.id)
+    SELECT array_agg(e.id) INTO moved FROM elsewhere e;
+    IF moved IS NOT NULL THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
+    RETURN coalesce(moved, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.detour(bigint[], text, text) IS
+    'A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.';
+
+
+CREATE OR REPLACE FUNCTION pricing.watch_providers() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    changed text[];
+BEGIN
+    DELETE FROM pricing.route_refusals f WHERE f.refused_until <= now_;
+    WITH seen AS (
+        SELECT s.provider, CASE
+                   -- Shorter stops are waited for: what is queued elsewhere costs units there.
+                   WHEN s.breaker <> 'closed' AND s.breaker_openings >= 3 THEN 'its breaker is open: ' || s.breaker_reason
+                   WHEN pricing.bytes_used(s.provider, now_) >= pricing.quota_for(p.quota_bytes, 0) THEN 'its quota of bytes is spent'
+                   ELSE (SELECT 'none of its keys may be used: ' || min(k.blocked_reason) FROM pricing.provider_keys k
+                         WHERE k.provider = s.provider AND k.is_active
+                         HAVING bool_and(k.blocked_until > now_ - interval '5 seconds' AND k.throttles >= 3)) END AS trouble
+        FROM pricing.provider_state s JOIN pricing.data_collectors p USING (provider)
+        WHERE EXISTS (SELECT FROM pricing.provider_routing r WHERE r.provider = s.provider)),
+    noted AS (
+        UPDATE pricing.provider_state s SET trouble = mine.trouble
+        FROM (SELECT x.provider, seen.trouble FROM pricing.provider_state x JOIN seen USING (provider)
+              WHERE x.trouble IS DISTINCT FROM seen.trouble ORDER BY x.provider FOR UPDATE OF x) mine
+        WHERE s.provider = mine.provider
+        RETURNING s.provider)
+    SELECT array_agg(n.provider) INTO changed FROM noted n;
+    RETURN coalesce(cardinality(changed), 0);
+END $$;
+COMMENT ON FUNCTION pricing.watch_providers() IS
+    'Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.';
+
+
+CREATE OR REPLACE FUNCTION pricing.reroute_waiting() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    kind record;
+    moved integer := 0;
+BEGIN
+    -- Only types with a choice. Tasks are locked before provider_state here as everywhere, so this is a duty of its own.
+    FOR kind IN
+        SELECT r.data_type FROM pricing.provider_routing r WHERE r.is_active
+        GROUP BY 1 HAVING count(DISTINCT r.provider) > 1 ORDER BY 1
+    LOOP
+        moved := moved + pricing.reroute_tasks(kind.data_type);
+    END LOOP;
+    RETURN moved;
+END $$;
+COMMENT ON FUNCTION pricing.reroute_waiting() IS 'Gives what waits to the provider that is to be asked now. Returns how many tasks it has touched.';
