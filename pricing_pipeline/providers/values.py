@@ -47,8 +47,15 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?")
 # could make us hold and print a billion of them.
 _MAX_SPELLING = 64
 _ISO_4217 = re.compile(r"[A-Z]{3}")
-# Exchanges that quote in hundredths name them with these, none of which is ISO 4217.
-_HUNDREDTHS = {"GBp": "GBP", "GBX": "GBP", "ZAc": "ZAR", "ZAC": "ZAR", "ILA": "ILS"}
+# Where prices are quoted in parts of the currency, sources name those with these, none of which is ISO 4217:
+# pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
+_PARTS = {
+    **dict.fromkeys(("GBp", "GBX"), ("GBP", -2)),
+    **dict.fromkeys(("ZAc", "ZAC"), ("ZAR", -2)),
+    "ILA": ("ILS", -2),
+    "USX": ("USD", -2),
+    "KWF": ("KWD", -3),
+}
 
 
 class Implausible(ValueError):
@@ -139,8 +146,8 @@ def major_unit(currency: str) -> tuple[str, int]:
 
     Pence sterling (`GBp`) give `("GBP", -2)`. Raises Implausible for what is no currency code.
     """
-    if currency in _HUNDREDTHS:
-        return _HUNDREDTHS[currency], -2
+    if currency in _PARTS:
+        return _PARTS[currency]
     if not _ISO_4217.fullmatch(currency):
         raise Implausible(f"currency {currency[:20]!r} is not an ISO 4217 code")
     return currency, 0

@@ -21,7 +21,7 @@ from pricing_pipeline.domain import (
     Response,
     Window,
 )
-from pricing_pipeline.errors import InvalidRange, KeyRefused, ProviderError, SchemaDrift
+from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,
     Schema,
@@ -150,10 +150,10 @@ class Yahoo:
             body = decode_json(self.name, response)
             is_chart, fault = _fault(body)
         except SchemaDrift as drift:
-            raise (refusal(self.name, response, now=now) or drift) from None
+            raise (self._refusal(response, now) or drift) from None
         if fault is not None:
             return self._refused(symbols, fault, response, now, is_chart=is_chart)
-        failed = refusal(self.name, response, now=now)
+        failed = self._refusal(response, now)
         if failed is not None:
             raise failed
         if len(symbols) > 1:
@@ -172,15 +172,18 @@ class Yahoo:
             return Answer(empty=frozenset(symbols))
         if status == 404 and is_chart:
             return merge([unknown(symbol, words) for symbol in symbols])
-        if status == 401:
-            raise KeyRefused(
-                f"yahoo answered 401: {words.rstrip('.')}. It asks for a cookie and a crumb, which this client never "
-                "sends. Route these data types to another provider until it lets in without."
-            )
-        error: ProviderError | None = refusal(
-            self.name, replace(response, status=status), now=now, detail=words
-        )
+        error = self._refusal(replace(response, status=status), now, words)
         raise error or SchemaDrift(f"yahoo answered with an unknown error ({said(fault.code)}: {words}).")
+
+    def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
+        """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass."""
+        error = refusal(self.name, response, now=now, detail=words)
+        if not isinstance(error, KeyRefused | PlanRestricted):
+            return error
+        return KeyRefused(
+            f"yahoo answered {response.status}: {words.rstrip('.') or 'no explanation'}. It may want a cookie and a "
+            "crumb, which this client never sends. Route these data types elsewhere until it lets in without."
+        )
 
 
 _STATUS = {

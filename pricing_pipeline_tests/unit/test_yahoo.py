@@ -146,7 +146,14 @@ def test_a9_noise_is_removed_and_the_spelling_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "currency", "price"), [("GBp", "GBP", "3.088"), ("ZAc", "ZAR", "3.088"), ("ILA", "ILS", "3.088")]
+    ("said", "currency", "price"),
+    [
+        ("GBp", "GBP", "3.088"),
+        ("ZAc", "ZAR", "3.088"),
+        ("ILA", "ILS", "3.088"),
+        ("USX", "USD", "3.088"),
+        ("KWF", "KWD", "0.3088"),
+    ],
 )
 def test_a9_hundredths_become_their_major_unit(said: str, currency: str, price: str) -> None:
     body = chart({"2026-11-19T09:30": 308.8}, currency=said, regularMarketPrice=308.8)
@@ -369,6 +376,9 @@ def test_a_window_before_its_first_day_is_empty(status: int, code: str) -> None:
         (429, b"Edge: Too Many Requests", Throttled),
         (200, error("Too Many Requests", "Rate limited"), Throttled),
         (401, error("Unauthorized", "Invalid Crumb", "finance"), KeyRefused),
+        (401, b"Unauthorized", KeyRefused),
+        (403, b"Forbidden", KeyRefused),
+        (403, b"<html>blocked</html>", ProviderDown),
         (
             422,
             error("Unprocessable Entity", "1m data not available for startTime=1 and endTime=2."),
