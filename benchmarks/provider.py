@@ -1,7 +1,8 @@
 """A provider that costs next to nothing: Twelve Data's `/quote` for any symbol, after so many milliseconds.
 
 The sandbox makes true prices, which takes as long as refreshing them; what is measured here is the client's side.
-Every answer has a new price and stamp, so that each is stored. Run as `python -m benchmarks.provider PORT LATENCY_MS`.
+Every answer has a new price and stamp, so that each is stored; none moves so far that it would not be believed.
+Run as `python -m benchmarks.provider PORT LATENCY_MS`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def app(latency: float) -> Starlette:
 
     async def quote(request: Request) -> Response:
         symbols = request.query_params["symbol"].split(",")
-        price, at = f"{100 + next(turns) % 900}.25000", int(time.time())
+        price, at = f"100.{next(turns) % 100:02}000", int(time.time())
         quotes = [_QUOTE.format(symbol=symbol, at=at, price=price) for symbol in symbols]
         named = (f'"{symbol}":{one}' for symbol, one in zip(symbols, quotes, strict=True))
         body = quotes[0] if len(symbols) == 1 else f"{{{','.join(named)}}}"

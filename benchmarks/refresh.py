@@ -116,8 +116,6 @@ def work_ours(provider_url: str, symbols: int, database_url: str) -> Callable[[]
     )
 
     def is_over() -> bool:
-        if sum(stored) < symbols:
-            return False
         with engine.begin() as connection:
             return not queue.is_busy(connection)
 
