@@ -9,18 +9,28 @@ DECLARE
     new_symbols text[];
     kept integer;
 BEGIN
-    -- (Sizes: a sane name of 48 bytes takes 52 in an array.)
-    IF cardinality(symbols) > 10000 OR cardinality(data_types) IS DISTINCT FROM cardinality(symbols)
-       OR pg_column_size(symbols) + pg_column_size(data_types) > 200 + 104 * cardinality(symbols)
-       OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
+    -- Nearly every heartbeat is for pairs that are known already, and ends here: an upsert of the same rows takes
+    -- half as long again. (Sizes: a sane name of 48 bytes takes 52 in an array.)
+    IF cardinality(symbols) <= 10000 AND cardinality(data_types) = cardinality(symbols)
+       AND pg_column_size(symbols) + pg_column_size(data_types) <= 200 + 104 * cardinality(symbols) THEN
+        UPDATE pricing.active_subscriptions a SET last_seen_at = now_
+        FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
+        WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol)
+          AND EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = a.data_type AND r.is_active);
+        GET DIAGNOSTICS kept = ROW_COUNT;
+        IF kept = cardinality(symbols) THEN
+            RETURN 0;
+        END IF;
+    END IF;
+
+    IF kept IS NULL OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
         PERFORM pricing.check_pairs(data_types, symbols);
         -- A type that was retired must not end what its viewers see of the others.
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
         FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
         WHERE r.is_active;
     END IF;
-    -- Nearly every heartbeat is for pairs that are known already, and ends with this statement. That a new one has
-    -- demand is looked at by the commit.
+    -- That a new pair has demand is looked at by the commit.
     WITH seen AS (
         INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
         SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
