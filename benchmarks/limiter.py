@@ -53,7 +53,7 @@ class Size:
 
 FULL = Size(workers=8, seconds=60, window=60, windows=4)
 QUICK = Size(workers=8, seconds=8, window=5, windows=3)
-TINY = Size(workers=2, seconds=1.5, window=1, windows=2)
+TINY = Size(workers=1, seconds=1.5, window=1, windows=2)
 
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:

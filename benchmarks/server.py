@@ -22,7 +22,7 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_OWNER = "pricing_owner"
+_OWNER, _TEMPLATE = "pricing_owner", "migrated"
 
 
 @contextmanager
@@ -42,6 +42,7 @@ class BenchmarkServer:
 
     def __init__(self, embedded: EmbeddedServer) -> None:
         self._embedded = embedded
+        self._has_template = False
 
     def url(self, database: str) -> str:
         """Libpq URL of a database, as the role that owns it."""
@@ -49,19 +50,28 @@ class BenchmarkServer:
 
     def empty(self, name: str) -> str:
         """Make a database anew, without anything in it; returns its URL."""
-        with self._admin() as admin:
-            admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
-            admin.execute(
-                sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(_OWNER))
-            )
+        self._make(name, "template1")
         return self.url(name)
+
+    def _make(self, name: str, template: str) -> None:
+        words = {
+            "name": sql.Identifier(name),
+            "owner": sql.Identifier(_OWNER),
+            "template": sql.Identifier(template),
+        }
+        with self._admin() as admin:
+            admin.execute(sql.SQL("DROP DATABASE IF EXISTS {name} WITH (FORCE)").format(**words))
+            admin.execute(sql.SQL("CREATE DATABASE {name} OWNER {owner} TEMPLATE {template}").format(**words))
 
     def migrated(self, name: str, *, as_superuser: bool = False) -> str:
         """Make a database anew, as `pricing-pipeline up` does, with the sample registry; returns its URL."""
-        url = self.empty(name)
-        upgrade(url)
-        sample.load(url)
-        return self._embedded.url(name, "superuser") if as_superuser else url
+        if not self._has_template:
+            template = self.empty(_TEMPLATE)
+            upgrade(template)
+            sample.load(template)
+            self._has_template = True
+        self._make(name, _TEMPLATE)
+        return self._embedded.url(name, "superuser" if as_superuser else "owner")
 
     def checkpoint(self) -> None:
         """Write out what earlier rounds left, so that no round pays for another's pages."""
