@@ -3,6 +3,8 @@
 import os
 import signal
 
+from hypothesis import HealthCheck, settings
+
 from pricing_pipeline_tests.fix_cli import cli
 from pricing_pipeline_tests.fix_core import core, engine, owner_engine
 from pricing_pipeline_tests.fix_database import (
@@ -20,6 +22,10 @@ from pricing_pipeline_tests.fix_home import open_folder
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# A busy machine must not fail a test: Hypothesis would, for an example that takes 0.2 s or for slow drawing.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_xdist_auto_num_workers() -> int:
