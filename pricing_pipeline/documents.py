@@ -45,6 +45,15 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Stock:
+    """How many documents a symbol has, and since when (UTC) the one that came last is believed."""
+
+    symbol: str
+    documents: int
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SampleDocument:
     """A line of a small table of documents."""
 
@@ -109,6 +118,13 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
 def as_of(connection: Connection, data_type: str, symbol: str, moment: datetime) -> list[StoredDocument]:
     """The documents of a pair as they were believed at a moment (aware), the newest period first."""
     return _read(connection, data_type, symbol, moment)
+
+
+def newest(connection: Connection, data_type: str, symbols: Collection[str]) -> list[Stock]:
+    """What those of the symbols have that have documents, by symbol."""
+    parameters = {"data_type": data_type, "symbols": list(symbols)}
+    rows = connection.execute(query("documents.newest"), parameters)
+    return [Stock(row.symbol, row.documents, row.recorded_at) for row in rows]
 
 
 def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleDocument]:

@@ -76,7 +76,8 @@ def subscribe(
     """Watch prices, which keeps them fresh: one heartbeat a minute until you leave.
 
     A symbol that nobody has asked for before becomes known, unverified until a provider's first valid
-    answer. With --json, one line per event: subscribed, price, heartbeat, warning, unsubscribed.
+    answer. With --json, one line per event: subscribed, price, documents, heartbeat, warning,
+    unsubscribed.
 
     \b
     Example: pricing-pipeline subscribe alice equity_quote AAPL MSFT --minutes 5

@@ -18,13 +18,14 @@ import typer
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand
+from pricing_pipeline import demand, documents
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import (
     console,
     decimal,
     duration,
+    iso,
     listed,
     moment,
     price_content,
@@ -95,6 +96,7 @@ class Watch:
         self._heartbeat_seconds = heartbeat_seconds
         self._poll_seconds = poll_seconds
         self._seen: dict[str, LatestPrice] = {}
+        self._documents: dict[str, documents.Stock] = {}
         self._console = console()
 
     def run(self, seconds: float | None) -> None:
@@ -153,11 +155,25 @@ class Watch:
     def _poll(self) -> None:
         with self._engine.connect() as connection:
             prices = reads.latest_of(connection, self._data_type, self._symbols)
+            stocks = documents.newest(connection, self._data_type, self._symbols)
         for price in prices:
             before = self._seen.get(price.symbol)
             if before is None or (before.price, before.observed_at) != (price.price, price.observed_at):
                 self._seen[price.symbol] = price
                 self._tell_price(price, before)
+
+        for stock in stocks:
+            if self._documents.get(stock.symbol) != stock:
+                self._documents[stock.symbol] = stock
+                self._tell_documents(stock)
+
+    def _tell_documents(self, stock: documents.Stock) -> None:
+        content = {"event": "documents", "data_type": self._data_type, "symbol": stock.symbol}
+        count = f"{stock.documents} document{'s' if stock.documents > 1 else ''}"
+        self._tell(
+            content | {"documents": stock.documents, "recorded_at": iso(stock.recorded_at)},
+            f"{moment(stock.recorded_at)}  {stock.symbol:<8} {count}",
+        )
 
     def _tell_price(self, price: LatestPrice, before: LatestPrice | None) -> None:
         content = {"event": "price", **price_content(price), "previous": before and decimal(before.price)}

@@ -35,11 +35,15 @@ def wait_until(condition: Callable[[], Any], seconds: float = 10.0) -> None:
 
 @contextmanager
 def watching(
-    engine: Engine, *symbols: str, as_json: bool = True, heartbeat_seconds: float = 0.05
+    engine: Engine,
+    *symbols: str,
+    as_json: bool = True,
+    heartbeat_seconds: float = 0.05,
+    data_type: str = QUOTE,
 ) -> Iterator[None]:
     """A viewer who looks every 20 ms, in a thread; leaves at the end of the block."""
     leave = threading.Event()
-    pairs = [(QUOTE, symbol) for symbol in symbols]
+    pairs = [(data_type, symbol) for symbol in symbols]
     watch = Watch(
         engine,
         "ann",
@@ -128,6 +132,37 @@ def test_each_new_price_is_told_once(core: Core, capsys: pytest.CaptureFixture[s
         *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
         *("age_seconds", "fresh", "paused", "previous"),
     }
+
+
+def test_b29_documents_that_came_or_changed_are_told_once(
+    core: Core, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('earned', 'earnings', 60)"
+    )
+    told: list[dict[str, Any]] = []
+
+    def counts() -> list[int]:
+        told.extend(json.loads(line) for line in capsys.readouterr().out.splitlines())
+        return [event["documents"] for event in told if event["event"] == "documents"]
+
+    def store(*bodies: str) -> None:
+        core.call(
+            "SELECT pricing.merge_documents('earned', 'fmp', 1, '{AAPL}', '{}',"
+            " array_fill(CAST('AAPL' AS text), ARRAY[CAST(:count AS integer)]),"
+            " (CAST('{2026-04-30,2026-07-30}' AS date[]))[1:CAST(:count AS integer)], CAST(:bodies AS jsonb[]))",
+            count=len(bodies),
+            bodies=list(bodies),
+        )
+
+    with watching(core.engine, "AAPL", data_type="earned"):
+        store('{"eps": 1}')
+        wait_until(lambda: counts() == [1])
+        store('{"eps": 1}')
+        store('{"eps": 1}', '{"eps": 2}')
+        wait_until(lambda: counts() == [1, 2])
+    assert told[1].keys() == {"event", "data_type", "symbol", "documents", "recorded_at"}
 
 
 def test_people_read_lines(core: Core, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain import Fetcher, Observation
+from pricing_pipeline.domain import Document, Fetcher, Observation
 from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
@@ -158,6 +158,15 @@ def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(c
         assert {name: value for name, value in row._mapping.items() if name in stored} == {
             name: stored[name] for name in row._mapping if name in stored
         }
+
+
+def test_b26_every_field_of_a_document_has_its_column(core: Core) -> None:
+    said = {field.name for field in fields(Document)}
+    ours = {"data_type", "provider", "call_id", "recorded_at"}
+    assert columns(core, "pricing.documents").keys() == said | ours
+    assert columns(core, "pricing.document_revisions").keys() == said | ours | {"revised_at", "revised_by"}
+    # A period that is missing is stored as -infinity, a body that is withdrawn as NULL.
+    assert {name for name, nullable in columns(core, "pricing.documents").items() if nullable} == {"body"}
 
 
 def test_b26_every_provider_and_fetcher_says_where_its_values_come_from() -> None:

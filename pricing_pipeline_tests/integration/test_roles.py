@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from psycopg import errors, sql
 from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fix_database import Clock, TestServer
 from pricing_pipeline_tests.pages import ROOT
 
 template = sample_template
@@ -204,6 +205,31 @@ def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[st
         1,
     )
     assert core.rows("SELECT FROM pricing.active_subscriptions") == []
+
+
+def test_b29_a_client_reads_documents_as_they_are_and_were(
+    core: Core, client: tuple[str, Login], clock: Clock
+) -> None:
+    session = client[1]
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('earned', 'earnings', 60)"
+    )
+    assert session.execute("SELECT * FROM pricing.document('earned', 'AAPL')").fetchall() == []
+    assert [task.data_type for task in core.tasks("AAPL")] == ["earned"], "a read asks for what is missing"
+    merge = (
+        "SELECT pricing.merge_documents('earned', 'fmp', 1, '{AAPL}', '{AAPL}', '{AAPL}', '{2026-10-29}',"
+        " ARRAY[CAST(:body AS jsonb)])"
+    )
+    core.call(merge, body='{"eps": 1.850}')
+    then = core.clock()
+    clock.advance(60)
+    core.call(merge, body='{"eps": 1.86}')
+    read = "SELECT period, body->>'eps', fresh FROM pricing.document('earned', 'AAPL'"
+    assert session.execute(f"{read})").fetchall() == [(date(2026, 10, 29), "1.86", True)]
+    assert session.execute(f"{read}, %s)", [then]).fetchall() == [(date(2026, 10, 29), "1.850", True)]
+    with pytest.raises(errors.InvalidParameterValue, match="no data type of documents"):
+        session.execute("SELECT * FROM pricing.document('equity_quote', 'AAPL')")
 
 
 def test_a7_a_client_holds_and_releases_for_itself(core: Core, client: tuple[str, Login]) -> None:

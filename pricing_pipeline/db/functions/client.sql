@@ -79,6 +79,11 @@ RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, fetched_at time
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
+    IF NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = wanted_type AND pricing.is_document(r.fetcher)) THEN
+        RAISE EXCEPTION '% is no data type of documents', left(wanted_type, 60)
+            USING HINT = 'pricing.price and pricing.history read prices; pricing-pipeline registry list shows all types.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
     RETURN QUERY
     SELECT d.period, d.body, d.recorded_at, p.fetched_at,
            NOT pricing.is_stale(wanted_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)), d.provider

@@ -20,6 +20,11 @@ WHERE (p.data_type, p.symbol) = (:data_type, :symbol);
 -- A read asks for what is missing or stale; returns how many are queued.
 SELECT pricing.request_prices(ARRAY[:data_type], ARRAY[:symbol]);
 
+-- name: newest
+-- For some symbols of a data type: how many documents they have, and since when the newest of them is believed.
+SELECT d.symbol, count(*) AS documents, max(d.recorded_at) AS recorded_at FROM pricing.documents d
+WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.body IS NOT NULL GROUP BY 1 ORDER BY 1;
+
 -- name: sample
 -- A few documents of a data type, the latest believed first.
 SELECT symbol, nullif(period, '-infinity') AS period, recorded_at, provider FROM pricing.documents
