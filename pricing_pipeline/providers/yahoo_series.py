@@ -75,7 +75,7 @@ class _Meta(Schema):
     currency: str
     price: Figure = Field(alias="regularMarketPrice")
     traded_at: int = Field(alias="regularMarketTime")
-    zone: str = Field(alias="exchangeTimezoneName")
+    zone: str | None = Field(None, alias="exchangeTimezoneName")
     instrument: str | None = Field(None, alias="instrumentType")
     interval: str | None = Field(None, alias="dataGranularity")
     periods: _Periods | None = Field(None, alias="currentTradingPeriod")
@@ -182,9 +182,9 @@ def _bars(
     lines = _lines(meta, series, what)
     if not lines:
         return []
-    zone = zone_of(meta.zone)
+    zone = zone_of(meta.zone or "")
     if zone is None:
-        raise SchemaDrift(f"{what} names no known time zone ({said(meta.zone)}); nothing was stored.")
+        raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
     unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
     present = max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)

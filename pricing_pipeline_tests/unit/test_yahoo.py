@@ -329,6 +329,28 @@ def test_b8_a_bad_member_costs_the_others_nothing(strange: Any, kind: FailureKin
     assert kinds(answer) == {"MSFT": kind}
 
 
+def test_a_quote_needs_no_more_than_symbol_price_currency_and_time() -> None:
+    least = {
+        "symbol": "AAPL",
+        "currency": "USD",
+        "regularMarketPrice": 3813.7913,
+        "regularMarketTime": 1791529224,
+    }
+    body = {"chart": {"result": [{"meta": least, "indicators": {"quote": [{}]}}], "error": None}}
+    (quote,) = parse(body, fetcher=Fetcher.QUOTE).observations
+    assert (str(quote.close), quote.observed_at) == ("3813.7913", datetime(2026, 10, 9, 7, 0, 24, tzinfo=UTC))
+    for name in least:
+        if name != "currency":
+            body["chart"]["result"] = [
+                {
+                    "meta": {key: value for key, value in least.items() if key != name},
+                    "indicators": {"quote": [{}]},
+                }
+            ]
+            with pytest.raises(SchemaDrift):
+                parse(body, fetcher=Fetcher.QUOTE)
+
+
 def test_b18_two_prices_for_one_symbol_are_none() -> None:
     body = spark(member("AAPL"), member("AAPL", regularMarketPrice=1), member("MSFT"))
     assert kinds(parse(body, ("AAPL", "MSFT"), Fetcher.QUOTE)) == {"AAPL": FailureKind.IMPLAUSIBLE}
