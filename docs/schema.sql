@@ -13,6 +13,10 @@ GRANT USAGE ON SCHEMA pricing TO pricing_worker;
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
 
+-- Versions of rows of provider_credentials. None is used twice, so that no two ciphertexts are bound to the same.
+CREATE SEQUENCE pricing.credential_version_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
+
 -- 
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
@@ -581,6 +585,32 @@ CREATE TABLE pricing.provider_capabilities (
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
 
+-- API keys of providers under AES-256-GCM. Each row has a data key of its own, wrapped by a master key that is not in the database. Both ciphertexts are bound to provider, key_name, row_version and master_key_id: in any other row they do not open.
+CREATE TABLE pricing.provider_credentials (
+    provider text NOT NULL  -- Whose key.
+    key_name text NOT NULL  -- Its name, under which provider_keys has its limits and pauses.
+    row_version bigint NOT NULL  -- Another one each time the row is sealed.
+    master_key_id text NOT NULL  -- The master key that wraps wrapped_key.
+    key_nonce bytea NOT NULL  -- Nonce of wrapped_key, random.
+    wrapped_key bytea NOT NULL  -- The data key, encrypted with the master key, and its tag.
+    secret_nonce bytea NOT NULL  -- Nonce of ciphertext, random.
+    ciphertext bytea NOT NULL  -- The API key, padded, encrypted with the data key, and its tag.
+    created_at timestamp with time zone NOT NULL  -- When a key of this name was first stored.
+    rotated_at timestamp with time zone  -- When it was last replaced by another; NULL = never.
+    sealed_at timestamp with time zone NOT NULL  -- When the row was last encrypted, be it for a new master key only.
+    CONSTRAINT provider_credentials_pkey PRIMARY KEY (provider, key_name)
+    CONSTRAINT credential_version_is_unique UNIQUE (row_version)
+    CONSTRAINT credential_has_key FOREIGN KEY (provider, key_name) REFERENCES pricing.provider_keys(provider, key_name)
+    CONSTRAINT provider_credentials_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+    CONSTRAINT ciphertext_is_padded CHECK ((((octet_length(ciphertext) >= 80) AND (octet_length(ciphertext) <= 4176)) AND ((octet_length(ciphertext) % 64) = 16)))
+    CONSTRAINT key_nonce_has_96_bits CHECK ((octet_length(key_nonce) = 12))
+    CONSTRAINT master_key_id_is_plain CHECK ((master_key_id ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
+    CONSTRAINT nonces_differ CHECK ((key_nonce <> secret_nonce))
+    CONSTRAINT secret_nonce_has_96_bits CHECK ((octet_length(secret_nonce) = 12))
+    CONSTRAINT wrapped_key_has_key_and_tag CHECK ((octet_length(wrapped_key) = 48))
+);
+GRANT SELECT ON TABLE pricing.provider_credentials TO pricing_worker;
+
 -- Keys whose plan differs: other units than provider_limits says, in the same window.
 CREATE TABLE pricing.provider_key_limits (
     provider text NOT NULL  -- Whose limit.
@@ -595,10 +625,10 @@ CREATE TABLE pricing.provider_key_limits (
 GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_key_limits TO pricing_worker;
 
--- API keys of a provider by name, each with its own rate limits. A provider without rows has one key named default. Secrets are not here.
+-- API keys of a provider by name, each with its own rate limits. A provider without rows has one key named default. Secrets are in provider_credentials, encrypted, or in settings.
 CREATE TABLE pricing.provider_keys (
     provider text NOT NULL  -- Whose key.
-    key_name text NOT NULL  -- Its name; the key itself is nowhere in the database.
+    key_name text NOT NULL  -- Its name.
     is_active boolean NOT NULL DEFAULT true  -- False = no call is made with it.
     blocked_until timestamp with time zone  -- No worker uses the key before: the provider refused it, for speed or altogether.
     blocked_reason text  -- Why it is blocked, for people.
@@ -1141,6 +1171,10 @@ GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pric
 CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text) TO pricing_worker;
 
+-- Forgets a stored key and makes its name inactive; false when none is stored.
+CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
+
 -- Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).
 CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
@@ -1160,6 +1194,10 @@ GRANT EXECUTE ON FUNCTION pricing.reroute_tasks(text,text[]) TO pricing_worker;
 -- Gives what waits to the provider that is to be asked now. Returns how many tasks it has touched.
 CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
+
+-- Puts the same secret, sealed anew, in the place of found_version; false when the row is no longer that one.
+CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1191,6 +1229,10 @@ GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) T
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Says what a key's own plan allows, for limits of its provider by name.
+CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
+
 -- Closes a call and books its wire bytes, once; false when it was closed before.
 CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
@@ -1206,6 +1248,10 @@ GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
 -- Cancels those of the tasks that still wait, and keeps them visible with the reason. Returns how many.
 CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
+
+-- Stores a sealed key, new or in the place of another, and makes its name usable: active, without pauses. True when it replaced one.
+CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free.
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SET search_path=pg_temp;

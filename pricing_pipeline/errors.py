@@ -5,11 +5,16 @@ answer carry what the database needs to settle the call: HTTP status and wire by
 
     PricingError
     ├── SettingsError            a setting is missing or wrong
+    │   └── NoMasterKey          no master key has been made yet
     ├── DatabaseError            the database cannot be reached or refuses
     │   ├── ReadReplica          the database takes no writes: a replica, not the primary
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType / UnknownSymbol / UnknownTask / UnknownValue / InvalidRange   a request that makes no sense
+    ├── UnknownProvider / UnknownCredential   so does one for a provider or a stored key that is not there
+    ├── CredentialError          a stored key cannot be opened
+    │   ├── UnknownMasterKey     the master key that sealed it is not here
+    │   └── SealBroken           its row is not as it was sealed
     ├── CapExceeded              a user asks for more pairs than one user may have
     ├── LockHeld                 what must not overlap itself is at work already
     └── ProviderError            one call to a provider went wrong
@@ -32,6 +37,10 @@ class PricingError(Exception):
 
 class SettingsError(PricingError):
     """A setting is missing or has a value that cannot work."""
+
+
+class NoMasterKey(SettingsError):
+    """No master key is set, and none has been made yet."""
 
 
 class DatabaseError(PricingError):
@@ -64,6 +73,26 @@ class UnknownTask(PricingError):
 
 class UnknownValue(PricingError):
     """The quarantine holds no value of this id, or its answer is not kept any more."""
+
+
+class UnknownProvider(PricingError):
+    """The database has no provider of this name."""
+
+
+class UnknownCredential(PricingError):
+    """No key of this name is stored for the provider."""
+
+
+class CredentialError(PricingError):
+    """A stored key of a provider cannot be opened, and is not used."""
+
+
+class UnknownMasterKey(CredentialError):
+    """The master key that sealed a stored key is not among those that are set."""
+
+
+class SealBroken(CredentialError):
+    """A stored key was changed, or copied from another row, or its master key is another one."""
 
 
 class InvalidRange(PricingError):

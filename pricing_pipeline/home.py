@@ -19,7 +19,7 @@ def prepare_home(home: Path) -> None:
     """Make the home if need be. Raises SupervisorError in one sentence when it cannot be written."""
     try:
         if not home.is_dir():
-            home.mkdir(parents=True)
+            home.mkdir(parents=True, exist_ok=True)  # somebody else may be quicker
             # A server started by root runs as another user, which must be able to pass.
             home.chmod(0o711 if os.geteuid() == 0 else 0o700)
         (home / "logs").mkdir(exist_ok=True)

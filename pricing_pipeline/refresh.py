@@ -20,7 +20,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, limits, queue, settling
+from pricing_pipeline import demand, limits, queue, registry, settling
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -31,7 +31,9 @@ from pricing_pipeline.errors import (
     PricingError,
     ProviderError,
     ReadReplica,
+    SettingsError,
 )
+from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
 from pricing_pipeline.settling import Tally
 
@@ -161,8 +163,18 @@ class Refresher:
         return True
 
     def plan_backfill(self, data_type: str, window: Window, symbols: Sequence[str] | None = None) -> Backfill:
-        """Queue what is missing of a data type between two days, for all its instruments or some."""
+        """Queue what is missing of a data type between two days, for all its instruments or some.
+
+        Raises SettingsError when no provider of the data type has the API key that it needs: tasks would wait for
+        one, and whoever follows the backfill with them.
+        """
         with self._engine.begin() as connection:
+            asked = [p for p in registry.routes(connection).get(data_type, []) if p in self._clients]
+            if asked and not any(self._clients[provider].has_key for provider in asked):
+                raise SettingsError(
+                    f"{asked[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
+                    f"provider set-key {asked[0]}`, set {key_setting(asked[0])}, or set PRICING_SANDBOX=true."
+                )
             row = connection.execute(
                 query("backfill.plan"),
                 {

@@ -56,13 +56,16 @@ class Settings(BaseSettings):
     sandbox_url: str | None = None
     """Where the sandbox answers; set by `up` for its children."""
     twelvedata_api_key: SecretStr | None = None
-    """API key of Twelve Data, named `default`; needed when the sandbox is off."""
+    """API key of Twelve Data, named `default`; one of that name that is stored in the database goes before it."""
     twelvedata_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Twelve Data, `name=secret,name=secret`; each has rate limits of its own."""
     fmp_api_key: SecretStr | None = None
     """API key of Financial Modeling Prep, named `default`; needed without the sandbox once anything is routed to it."""
     fmp_api_keys: Annotated[Mapping[str, SecretStr], NoDecode, BeforeValidator(_named_secrets)] = {}
     """Further keys of Financial Modeling Prep, `name=secret,name=secret`; each has rate limits of its own."""
+    master_key: SecretStr | None = None
+    """Master keys that seal the providers' keys in the database: `id:base64,id:base64`, newest first, or `file:/PATH`
+    of a file with one in a line. Unset: `master.key` in the home, made with the first key that is stored."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
     max_drain_seconds: int = Field(120, ge=5, le=3600)

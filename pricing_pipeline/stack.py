@@ -5,9 +5,11 @@ How processes are kept alive and stopped is the supervisor's business.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -19,15 +21,17 @@ import httpx
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from pricing_pipeline import sample
+from pricing_pipeline import credentials, master_keys, registry, sample
 from pricing_pipeline.children import Child
 from pricing_pipeline.db.databases import ensure_database
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.engine import checked_url
+from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.ports import LOOPBACK, require_free_port
 from pricing_pipeline.processes import without_libpq_variables
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.settings import Settings
 from pricing_pipeline.supervisor import Supervisor
 
@@ -45,7 +49,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     `say` receives one line for each step. Raises a PricingError when something cannot start; nothing
     is left running then.
     """
-    _require_keys(settings)
+    _require_master_key(settings)
     _require_addresses(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
@@ -64,6 +68,10 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(
                 "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
             )
+            for name in _missing_keys(settings, worker):
+                say(
+                    f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
+                )
         environment = _environment(settings, worker, dagster, sandbox_port)
         urls = {"dagster": f"http://{LOOPBACK}:{web_port}"}
         if sandbox_port is not None:
@@ -71,10 +79,12 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
 
         if sandbox_port is not None:
-            supervisor.start(_sandbox(settings, environment, sandbox_port))
+            supervisor.start(_sandbox(settings, _without_keys(environment), sandbox_port))
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
-            supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
+            supervisor.start(
+                _module("demo-viewer", "pricing_pipeline.sample.viewer", _without_keys(environment))
+            )
         supervisor.start(_code_server(environment))
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
@@ -83,7 +93,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             _program(
                 "dagster-webserver",
                 [*_WORKSPACE, "-h", LOOPBACK, "-p", str(web_port)],
-                environment,
+                _without_keys(environment),
                 ready=lambda: _answers(f"{urls['dagster']}/server_info"),
             )
         )
@@ -93,12 +103,26 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.run_until_stopped()
 
 
-def _require_keys(settings: Settings) -> None:
-    if not settings.sandbox and not (settings.twelvedata_api_key or settings.twelvedata_api_keys):
-        raise SettingsError(
-            "PRICING_SANDBOX is false, so the real providers are asked, but Twelve Data needs an API key. "
-            "Set PRICING_TWELVEDATA_API_KEY, or leave PRICING_SANDBOX unset."
-        )
+def _require_master_key(settings: Settings) -> None:
+    """What is set must be usable; that there is none yet is no fault."""
+    with contextlib.suppress(NoMasterKey):
+        master_keys.load(settings)
+
+
+def _missing_keys(settings: Settings, worker: str) -> list[str]:
+    """Providers that are asked and need a key, but have none; what they serve waits for it."""
+    engine = make_engine(worker, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            asked = {name for providers in registry.routes(connection).values() for name in providers}
+            stored = {row.provider for row in credentials.stored(connection) if row.is_active}
+    finally:
+        engine.dispose()
+    return [
+        name
+        for name in sorted(PROVIDERS.keys() & asked - stored)
+        if PROVIDERS[name].needs_key and not configured_keys(settings, name)
+    ]
 
 
 def _require_addresses(settings: Settings) -> None:
@@ -152,6 +176,15 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     if sandbox_port is not None:
         environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
     return environment
+
+
+def _without_keys(environment: dict[str, str]) -> dict[str, str]:
+    """The environment of a child that calls no provider."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name != "PRICING_MASTER_KEY" and not re.fullmatch("PRICING_[A-Z0-9]+_API_KEYS?", name)
+    }
 
 
 def _code_socket(home: Path) -> Path:

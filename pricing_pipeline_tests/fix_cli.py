@@ -59,9 +59,9 @@ class CommandLine:
             "PRICING_HOME": str(home),
         }
 
-    def __call__(self, *args: str, **settings: str) -> Said:
+    def __call__(self, *args: str, stdin: str | None = None, **settings: str) -> Said:
         """Run a command in this process."""
-        result = CliRunner().invoke(app, args, env=self._variables(settings))
+        result = CliRunner().invoke(app, args, input=stdin, env=self._variables(settings))
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Said(result.exit_code, result.stdout, result.stderr)

@@ -31,6 +31,8 @@ _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
+_SEALING = f"{_TESTS}/unit/test_sealing.py"
+_CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 
 
@@ -327,6 +329,30 @@ MUTANTS = (
         "s.currency, s.volume, from_provider",
         "s.currency, NULL::numeric, from_provider",
         (f"{_FETCHING}::test_contract_22_every_fetcher_fills_every_column_from_answer_to_table",),
+    ),
+    Mutant(
+        "a sealed secret is bound to nothing",
+        "pricing_pipeline/sealing.py",
+        "_bound",
+        'return b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
+        'return b"" and bytes(len(parts))',
+        (_SEALING, _CREDENTIALS),
+    ),
+    Mutant(
+        "a sealed secret is not bound to its row's version",
+        "pricing_pipeline/sealing.py",
+        "_bound",
+        "purpose, *place)",
+        "purpose, *place[:2], *place[3:])",
+        (_SEALING,),
+    ),
+    Mutant(
+        "a rotation undoes what was set meanwhile",
+        f"{_FUNCTIONS}/credentials.sql",
+        "reseal_credential",
+        " AND c.row_version = found_version",
+        "",
+        (_CREDENTIALS,),
     ),
 )
 

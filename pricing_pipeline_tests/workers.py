@@ -181,6 +181,40 @@ def work_for(url: str, sandbox: str, number: int, seconds: float) -> dict[str, A
     return {}
 
 
+def rotate_keys(
+    url: str, master_keys: list[str], halt: str = "", after: int = 0, number: int = 0
+) -> dict[str, Any]:
+    """Seal all stored keys anew. Halts where the row number `after` is "sealed" (not committed yet) or "committed"."""
+    from sqlalchemy import event
+
+    from pricing_pipeline import credentials
+    from pricing_pipeline.db.engine import make_engine
+    from pricing_pipeline.sealing import Keyring
+
+    engine = make_engine(url)
+    rows = 0
+
+    def count(connection: object) -> None:
+        nonlocal rows
+        rows += 1
+        if halt == "sealed":
+            stop()
+
+    def stop() -> None:
+        if rows == after:
+            print("halted", flush=True)
+            time.sleep(60)
+
+    event.listen(engine, "commit", count)
+    if halt == "committed":
+        event.listen(engine, "checkin", lambda dbapi, record: stop())
+    try:
+        result = credentials.reseal(engine, Keyring.parse(master_keys))
+    finally:
+        engine.dispose()
+    return {"done": result.done, "faults": [str(fault) for fault in result.faults]}
+
+
 def _in_threads(run: Callable[[int], None], count: int) -> None:
     threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
     for thread in threads:
@@ -191,7 +225,8 @@ def _in_threads(run: Callable[[int], None], count: int) -> None:
 
 if __name__ == "__main__":
     WORK: dict[str, Callable[..., dict[str, Any]]] = {
-        one.__name__: one for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for)
+        one.__name__: one
+        for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for, rotate_keys)
     }
     work, arguments = WORK[sys.argv[1]], json.loads(sys.argv[2])
     print("ready", flush=True)

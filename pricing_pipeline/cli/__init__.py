@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from pricing_pipeline.cli import commands, sandbox_command
+from pricing_pipeline.cli import commands, provider_commands, sandbox_command
 from pricing_pipeline.cli.program import PlainLines, Program
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ _queue = typer.Typer(help="Look at the fetch queue, and step in.")
 _registry = typer.Typer(help="Look at the data types, or add one.")
 _instrument = typer.Typer(help="Pause instruments, or resume them.")
 _quarantine = typer.Typer(help="Look at values that are not believed.")
+_provider = typer.Typer(help="Look after the API keys of providers.")
 _db = typer.Typer(help="Look after the database.")
 
 for _command in (
@@ -47,11 +48,16 @@ _instrument.command("pause")(commands.instrument_pause)
 _instrument.command("resume")(commands.instrument_resume)
 _quarantine.command("list")(commands.quarantine_list)
 _quarantine.command("body")(commands.quarantine_body)
+_provider.command("set-key")(provider_commands.set_key)
+_provider.command("keys")(provider_commands.keys)
+_provider.command("remove-key")(provider_commands.remove_key)
+_provider.command("rotate")(provider_commands.rotate)
 _db.command("upgrade")(commands.db_upgrade)
 app.add_typer(_queue, name="queue")
 app.add_typer(_registry, name="registry")
 app.add_typer(_instrument, name="instrument")
 app.add_typer(_quarantine, name="quarantine")
+app.add_typer(_provider, name="provider")
 app.add_typer(_db, name="db")
 app.command()(sandbox_command.sandbox)
 

@@ -17,13 +17,13 @@ from uuid import UUID
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from pricing_pipeline import registry
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.clients import open_clients
 from pricing_pipeline.domain import DataType, Window
 from pricing_pipeline.errors import DatabaseError, ProviderDown
-from pricing_pipeline.providers.configured import configured_clients, sandbox_url
+from pricing_pipeline.providers.configured import sandbox_url
 from pricing_pipeline.refresh import Progress, Refresher
 from pricing_pipeline.settings import Settings
 
@@ -65,15 +65,14 @@ class Outcome:
 def in_process(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
     """Plan and fetch here, within the limits and beside whoever else drains the queue.
 
-    Raises ProviderDown when the sandbox is to be asked and does not run.
+    Raises ProviderDown when the sandbox is to be asked and does not run, and SettingsError when no provider of the
+    data type has a key.
     """
     if settings.sandbox:
         _require_sandbox(settings)
-    with engine.connect() as connection:
-        base_urls = registry.provider_urls(connection)
     worker = f"{socket.gethostname()}:{os.getpid()}"
     with (
-        configured_clients(settings, base_urls) as clients,
+        open_clients(settings, engine) as clients,
         Refresher(engine, clients, worker=worker) as refresher,
     ):
         plan = refresher.plan_backfill(request.kind.data_type, request.window, request.symbols)

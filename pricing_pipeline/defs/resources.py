@@ -11,10 +11,10 @@ import dagster as dg
 from pydantic import Field
 from sqlalchemy import Engine
 
-from pricing_pipeline import limits, registry
+from pricing_pipeline import limits
+from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.providers.configured import configured_clients
 from pricing_pipeline.settings import load_settings
 
 
@@ -36,10 +36,11 @@ class Providers(dg.ConfigurableResource[None]):
 
     @contextmanager
     def clients(self) -> Iterator[dict[str, ProviderClient]]:
-        """Open a client for each active provider, against the sandbox or the real service."""
-        with self.database.engine.connect() as connection:
-            base_urls = registry.provider_urls(connection)
-        with configured_clients(load_settings(), base_urls) as clients:
+        """Open a client for each active provider, against the sandbox or the real service.
+
+        Their keys follow the database while they are open.
+        """
+        with open_clients(load_settings(), self.database.engine) as clients:
             yield clients
 
 

@@ -21,7 +21,14 @@ import httpx
 from pydantic import SecretStr
 
 from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, SymbolFailure, Window
-from pricing_pipeline.errors import ClientFault, ProviderDown, ProviderError, SchemaDrift, SettingsError
+from pricing_pipeline.errors import (
+    ClientFault,
+    KeyRefused,
+    ProviderDown,
+    ProviderError,
+    SchemaDrift,
+    SettingsError,
+)
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
@@ -85,7 +92,8 @@ class Fetched:
 class ProviderClient:
     """Calls one provider through a connection pool; safe to share between threads. Close it after use.
 
-    `key` is the key named `default`, or several by name; each call names the one it is made with.
+    `key` is the key named `default`, or several by name; each call names the one it is made with. With none of
+    several, calls are refused until `replace_keys` brings one.
     Raises SettingsError if the base URL cannot work or the provider's key is missing. Proxy and other
     settings of the environment (HTTP_PROXY, .netrc, SSL_CERT_FILE) are not honoured: they would move
     the byte count and the address check to another machine, could replace the key's header, and the
@@ -104,7 +112,10 @@ class ProviderClient:
     ) -> None:
         self.provider = provider
         self._keys = _checked_keys(provider, key)
-        self.base_url = _checked_base_url(provider, base_url or provider.base_url, sends_key=bool(self._keys))
+        self._ever_held = frozenset(self._keys.values())
+        self.base_url = _checked_base_url(
+            provider, base_url or provider.base_url, sends_key=provider.needs_key
+        )
         self._deadline = deadline
         self._max_bytes = max_bytes
         # Reading the certificate store takes up to half a second, for which the sandbox has no use.
@@ -126,6 +137,18 @@ class ProviderClient:
     def key_names(self) -> frozenset[str]:
         """The keys that calls can be made with; `default` alone where no key is needed."""
         return frozenset(self._keys) or frozenset({DEFAULT_KEY_NAME})
+
+    @property
+    def has_key(self) -> bool:
+        """Whether calls can be made at all: a key is there, or none is needed."""
+        return bool(self._keys) or not self.provider.needs_key
+
+    def replace_keys(self, keys: Mapping[str, SecretStr]) -> None:
+        """Make calls with these keys from now on; a call under way keeps the one it was begun with."""
+        checked = _checked_keys(self.provider, keys)
+        # First, so that no call is made with a key that would not be hidden.
+        self._ever_held |= frozenset(checked.values())
+        self._keys = checked
 
     def __enter__(self) -> Self:
         return self
@@ -207,15 +230,17 @@ class ProviderClient:
         return check_answer(self.provider.name, symbols, answer)
 
     def _key(self, name: str) -> SecretStr | None:
-        if not self._keys:
+        keys = self._keys
+        if not self.provider.needs_key:
             return None
-        if name not in self._keys:
-            raise SettingsError(
-                f"this worker has no key {name!r} of {self.provider.name}. Set it in "
-                f"{key_setting(self.provider.name)} or {key_setting(self.provider.name)}S, or make it inactive in "
-                "pricing.provider_keys."
+        if name not in keys:
+            # Not an error of the task: it waits for another key, or for this one.
+            raise KeyRefused(
+                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline provider "
+                f"set-key {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
+                f"{key_setting(self.provider.name)}S."
             )
-        return self._keys[name]
+        return keys[name]
 
     def _send(self, request: Request, key: SecretStr | None) -> tuple[Response, bool]:
         """Exchange bytes. Also says whether the server left the answer's size unannounced."""
@@ -295,8 +320,8 @@ class ProviderClient:
         return body
 
     def _secrets(self) -> list[str]:
-        """All keys, the longest first: one may begin like another."""
-        return sorted((key.get_secret_value() for key in self._keys.values()), key=len, reverse=True)
+        """All keys ever held, the longest first: one may begin like another."""
+        return sorted((key.get_secret_value() for key in self._ever_held), key=len, reverse=True)
 
     def _without_key(self, response: Response) -> Response:
         """The response as if the provider had not repeated the key, before anything is quoted from it.
@@ -380,11 +405,11 @@ def _checked_keys(
 ) -> dict[str, SecretStr]:
     if not provider.needs_key:
         return {}
-    keys = {DEFAULT_KEY_NAME: given} if isinstance(given, SecretStr) else dict(given or {})
+    if given is None:
+        given = SecretStr("")
+    keys = {DEFAULT_KEY_NAME: given} if isinstance(given, SecretStr) else dict(given)
     for key in keys.values():
         _check_key(provider, key.get_secret_value())
-    if not keys:
-        _check_key(provider, "")
     return keys
 
 

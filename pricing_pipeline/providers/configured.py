@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,31 +15,42 @@ from pricing_pipeline.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NOTHING_STORED: Mapping[str, Mapping[str, SecretStr]] = {}
+
 SANDBOX_KEY = SecretStr("sandbox-key")
 """The key that our own sandbox expects, and the beginning of further ones; no secret."""
 
 
 @contextmanager
 def configured_clients(
-    settings: Settings, base_urls: Mapping[str, str]
+    settings: Settings,
+    base_urls: Mapping[str, str],
+    stored: Mapping[str, Mapping[str, SecretStr]] = _NOTHING_STORED,
 ) -> Iterator[dict[str, ProviderClient]]:
     """Open a client for each provider in `base_urls` (name to address), and close them at the end.
 
-    Providers that this version has no client for are left out, and so are those whose key is missing while another
-    one has a key: their tasks wait for a worker that has. Raises SettingsError when all keys are missing.
+    `stored` are the keys that the database holds, by provider and name. A provider without any key has its calls
+    refused, until one comes. Providers that this version has no client for are left out: their tasks wait for a
+    worker that has.
     """
-    needy = [name for name in PROVIDERS if name in base_urls and PROVIDERS[name].needs_key]
-    keyless = {name for name in needy if not settings.sandbox and not configured_keys(settings, name)}
-    if keyless == set(needy):
-        keyless = set()
     with ExitStack() as stack:
         clients = {}
-        for name in (name for name in PROVIDERS if name in base_urls and name not in keyless):
+        for name in (name for name in PROVIDERS if name in base_urls):
             provider, base_url = PROVIDERS[name], base_urls[name]
             address = f"{sandbox_url(settings)}/{name}" if settings.sandbox else base_url
-            keys = sandbox_keys(settings, name) if settings.sandbox else configured_keys(settings, name)
+            keys = keys_in_use(settings, name, stored.get(name, {}))
             clients[name] = stack.enter_context(ProviderClient(provider, address, keys))
         yield clients
+
+
+def keys_in_use(settings: Settings, provider: str, stored: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
+    """The keys that calls are made with, by name: a stored one goes before one of that name that is set.
+
+    With the sandbox on, keys of the same names that the sandbox accepts; it counts each on its own. Real keys are
+    not sent there, and need not even be opened.
+    """
+    keys = {**configured_keys(settings, provider), **stored}
+    return sandbox_keys(keys) if settings.sandbox else keys
 
 
 def configured_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
@@ -49,9 +60,9 @@ def configured_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
     return keys if alone is None else {DEFAULT_KEY_NAME: alone, **keys}
 
 
-def sandbox_keys(settings: Settings, provider: str) -> dict[str, SecretStr]:
-    """Keys of the same names that the sandbox accepts; it counts each on its own. Real keys stay here."""
-    further = sorted(configured_keys(settings, provider).keys() - {DEFAULT_KEY_NAME})
+def sandbox_keys(names: Iterable[str]) -> dict[str, SecretStr]:
+    """Keys of these names for the sandbox, and always one named `default`."""
+    further = sorted(set(names) - {DEFAULT_KEY_NAME})
     secret = SANDBOX_KEY.get_secret_value()
     return {DEFAULT_KEY_NAME: SANDBOX_KEY} | {name: SecretStr(f"{secret}-{name}") for name in further}
 

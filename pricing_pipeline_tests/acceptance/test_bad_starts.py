@@ -77,10 +77,10 @@ def test_an_address_that_names_no_postgresql_database(tmp_path: Path, setting: s
     assert "secret-word" not in sentence
 
 
-def test_a_missing_key(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, SANDBOX="false")
-    assert "Twelve Data needs an API key" in sentence
-    assert "PRICING_TWELVEDATA_API_KEY" in sentence
+def test_a_master_key_that_is_none(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, MASTER_KEY="main:canary")
+    assert "PRICING_MASTER_KEY cannot be read" in sentence
+    assert "canary" not in sentence
 
 
 def test_a_value_that_is_none(tmp_path: Path) -> None:

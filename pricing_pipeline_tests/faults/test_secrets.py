@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import traceback
 from collections.abc import Iterator
@@ -9,26 +10,32 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import psycopg
 import pytest
 import typer
 from pydantic import SecretStr
-from sqlalchemy import make_url
+from sqlalchemy import Engine, event, make_url
 
+from pricing_pipeline import credentials, master_keys
 from pricing_pipeline.cli import app
+from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine, masked
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import CredentialError, PricingError
+from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import TestServer
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import running_sandbox
+from pricing_pipeline_tests.sandbox_server import running_sandbox, wait_until
 
 template = sample_template
 
 CANARY = "canary-5ecret-0123456789"
 KEY = f"{CANARY}-key"
+
+STORED = f"{CANARY}-stored"
 
 COMMANDS = {
     "price": ["AAPL"],
@@ -46,6 +53,13 @@ COMMANDS = {
     "registry add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
     "instrument pause": ["AAPL"],
     "instrument resume": ["AAPL"],
+    "document": ["AAPL", "--data-type", "company_profile"],
+    "quarantine list": [],
+    "quarantine body": ["1"],
+    "provider set-key": ["twelvedata"],
+    "provider keys": [],
+    "provider rotate": [],
+    "provider remove-key": ["twelvedata"],
     "db upgrade": [],
 }
 ANSWERED = (
@@ -100,8 +114,11 @@ def test_no_command_tells_a_secret(core: Core, line: CommandLine, caplog: pytest
     core.refresh()
     for command, arguments in COMMANDS.items():
         for more in ([], ["--json"]):
-            said = line(*command.split(), *arguments, *more, twelvedata_api_key=KEY, dagster_url="")
+            said = line(
+                *command.split(), *arguments, *more, stdin=STORED, twelvedata_api_key=KEY, dagster_url=""
+            )
             assert CANARY not in said.stdout + said.stderr, command
+            assert "canary" not in said.stdout + said.stderr, command
     assert "canary" not in caplog.text
     assert line("status", "--json").json["database"]["url"].count("***") == 1
 
@@ -152,6 +169,119 @@ def test_settings_do_not_show_what_they_hold() -> None:
     assert CANARY not in shown + masked(f"postgresql://a:{CANARY}@h/d")
     engine = make_engine(f"postgresql://a:{CANARY}@h/d")
     assert CANARY not in f"{engine!r} {engine.url} {engine.pool!r}"
+
+
+def told_by_the_database(core: Core) -> str:
+    """Every row of every table of ours as text, the way a dump has them, bytes also as what they spell."""
+    shown = []
+    for row in core.rows(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind IN ('r', 'p')"
+    ):
+        shown += [found.shown for found in core.rows(f"SELECT t::text AS shown FROM pricing.{row.relname} t")]
+    shown += [
+        found.shown
+        for found in core.rows(
+            "SELECT encode(ciphertext, 'escape') AS shown FROM pricing.provider_credentials"
+        )
+    ]
+    return "\n".join(shown)
+
+
+def test_a4_a_stored_key_is_seen_nowhere_from_its_setting_to_its_use(
+    core: Core,
+    canaries: dict[str, str],
+    owner_url: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Set, used for good and for refused calls, rotated, removed: no row, session, log line, URL, exception or
+    argument of a process has it; not the master key either."""
+    caplog.set_level(logging.DEBUG)
+    watched = make_engine(owner_url)
+    activity: list[str] = []
+
+    @event.listens_for(watched, "after_cursor_execute")
+    def look(*arguments: Any) -> None:
+        activity.extend(
+            row.shown
+            for row in core.rows(
+                "SELECT a::text AS shown FROM pg_stat_activity a WHERE datname = current_database()"
+            )
+        )
+
+    def put(secret: str) -> None:
+        keyring, _ = master_keys.load_or_make(settings)
+        with watched.begin() as connection:
+            credentials.store(connection, keyring, "twelvedata", "default", SecretStr(secret))
+
+    def is_done() -> bool:
+        activity.extend(row.shown for row in core.rows("SELECT a::text AS shown FROM pg_stat_activity a"))
+        processes.append(_arguments_of_all_processes())
+        return {"pending", "processing"}.isdisjoint(core.statuses().values())
+
+    processes: list[str] = []
+    settings = Settings(home=tmp_path, sandbox=False)
+    put(STORED)
+    master = (tmp_path / "master.key").read_text().splitlines()[-1].partition(":")[2]
+    engine = make_engine(canaries["worker"])
+    with running_sandbox(twelvedata_key=CANARY) as sandbox:
+        core.rows(
+            "UPDATE pricing.data_collectors SET base_url = CAST(:url AS text) || '/' || provider",
+            url=sandbox.url,
+        )
+        core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"))
+        with (
+            open_clients(settings, engine, look_seconds=0.05) as clients,
+            Refresher(engine, clients, worker="w") as refresher,
+        ):
+            work_until(refresher, is_done)
+            assert core.latest("AAPL") is not None
+            put("canary-that-is-wrong-9876543210")
+            wait_until(lambda: "canary-that" in clients["twelvedata"]._keys["default"].get_secret_value())
+            core.heartbeat("ann", (QUOTE, "IBM"))
+            work_until(refresher, lambda: core.one(ANSWERED) > 0)
+            credentials.reseal(watched, master_keys.add(settings))
+        calls = str(sandbox.calls())
+    dump = told_by_the_database(core)
+    broken = _broken(core, settings, engine)
+    engine.dispose()
+    watched.dispose()
+    logs = "".join(
+        log.read_text() for log in Path(str(make_url(owner_url).query["host"])).parent.rglob("postgresql.log")
+    )
+    places = {
+        "dump": dump,
+        "sessions": "\n".join(activity),
+        "processes": "\n".join(processes),
+        "calls": calls,
+        "log": caplog.text,
+        "output": "".join(capfd.readouterr()),
+        "server's log": logs.replace(f"{CANARY}-worker", "").replace(f"{CANARY}-owner", ""),
+        "exception": "".join(traceback.format_exception(broken)),
+    }
+    for place, text in places.items():
+        for secret in (STORED, "canary-that-is-wrong", STORED.encode().hex(), master):
+            assert secret not in text, place
+    assert "pg_stat_activity" in places["sessions"], "sessions were really looked at"
+
+
+def _broken(core: Core, settings: Settings, engine: Engine) -> Exception:
+    """What is raised where a row does not open."""
+    core.rows("UPDATE pricing.provider_credentials SET row_version = row_version + 100")
+    with engine.connect() as connection:
+        (row,) = credentials.stored(connection)
+    with pytest.raises(CredentialError) as refused:
+        master_keys.load(settings).open(row.sealed)
+    return refused.value
+
+
+def _arguments_of_all_processes() -> str:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
+    return "\n".join(found)
 
 
 def test_a_drain_leaves_no_secret_behind(

@@ -177,7 +177,9 @@ def test_a_sandbox_that_does_not_run_is_said_at_once(cli: CommandLine, core: Cor
 
 
 def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
-    assert "PRICING_TWELVEDATA_API_KEY" in cli("backfill", DAILY, *WINTER, sandbox="false").error
+    error = cli("backfill", DAILY, *WINTER, sandbox="false").error
+    assert "twelvedata needs an API key, and none is stored or set" in error
+    assert "provider set-key twelvedata" in error
     assert core.tasks() == []
 
 

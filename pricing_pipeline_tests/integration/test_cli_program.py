@@ -62,6 +62,12 @@ def test_every_promised_command_is_there() -> None:
             ("queue", "cancel"),
             ("registry", "list"),
             ("registry", "add"),
+            ("quarantine", "list"),
+            ("quarantine", "body"),
+            ("provider", "set-key"),
+            ("provider", "keys"),
+            ("provider", "remove-key"),
+            ("provider", "rotate"),
             ("db", "upgrade"),
             ("sandbox",),
             ("document",),
@@ -87,7 +93,10 @@ def test_every_command_has_json_and_an_example_that_can_be_typed(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["prize"], "No such command 'prize'. Did you mean 'price'? See `pricing-pipeline --help`."),
+        (
+            ["prize"],
+            "No such command 'prize'. Did you mean 'price', 'provider'? See `pricing-pipeline --help`.",
+        ),
         (["price"], "Missing argument 'SYMBOL'. See `pricing-pipeline price --help`."),
         (["price", "A", "--yaml"], "No such option: --yaml See `pricing-pipeline price --help`."),
         (["db"], "Missing command. See `pricing-pipeline db --help`."),
@@ -132,7 +141,7 @@ def test_a_database_that_does_not_exist_is_named(cli: CommandLine, database_url:
 
 
 def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
-    assert "PRICING_TWELVEDATA_API_KEY" in cli("up", sandbox="false").error
+    assert "PRICING_MASTER_KEY" in cli("up", master_key="main:canary").error
     with cli.running():
         assert "already running" in cli("up", "--no-demo", "--json").error
 

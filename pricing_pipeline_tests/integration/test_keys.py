@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from pricing_pipeline.domain import Fetcher
-from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.errors import KeyRefused, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import configured_clients, configured_keys
@@ -214,7 +214,7 @@ def test_b28_an_unknown_key_is_an_error_that_says_what_to_do(sandbox: RunningSan
         ProviderClient(
             PROVIDERS[TWELVEDATA], sandbox.twelvedata_url, {"a": SecretStr("sandbox-key-a")}
         ) as client,
-        pytest.raises(SettingsError, match=r"no key 'b' of twelvedata.*PRICING_TWELVEDATA_API_KEYS"),
+        pytest.raises(KeyRefused, match=r"no key 'b' of twelvedata.*PRICING_TWELVEDATA_API_KEYS"),
     ):
         client.fetch(Fetcher.QUOTE, ["AAPL"], key_name="b")
 

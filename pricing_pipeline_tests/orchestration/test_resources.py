@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.domain import Fetcher
-from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.errors import KeyRefused
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fix_dagster import Stage
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
@@ -65,14 +65,17 @@ def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_s
         assert clients.keys() == {TWELVEDATA, "yahoo", "fmp"}
 
 
-def test_g4_without_the_sandbox_the_real_service_is_meant_and_needs_its_key(
+def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_only(
     environment: None, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PRICING_SANDBOX", "false")
     monkeypatch.delenv("PRICING_TWELVEDATA_API_KEY", raising=False)
     providers = Providers(database=PricingDatabase(url=database_url))
-    with pytest.raises(SettingsError, match="PRICING_TWELVEDATA_API_KEY"), providers.clients():
-        pass
+    with (
+        providers.clients() as clients,
+        pytest.raises(KeyRefused, match="PRICING_TWELVEDATA_API_KEY"),
+    ):
+        clients[TWELVEDATA].fetch(Fetcher.QUOTE, ["AAPL"])
     monkeypatch.setenv("PRICING_TWELVEDATA_API_KEY", "a-key-that-is-no-key")
     with providers.clients() as clients:
         assert clients[TWELVEDATA].base_url == "https://api.twelvedata.com"

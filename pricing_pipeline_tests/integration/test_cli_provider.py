@@ -1,0 +1,188 @@
+"""The commands for providers' keys (A4, F9): what they store, what they say, and what they never say."""
+
+from __future__ import annotations
+
+import os
+import pty
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.sealing import new_key
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
+
+template = sample_template
+
+CANARY = "canary-5ecret-0123456789"
+ONE, TWO = new_key("one"), new_key("two")
+
+
+def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """What `provider keys` tells, by name and source."""
+    told = cli("provider", "keys", *names, "--json", **settings)
+    assert told.exit_code == 0, told
+    return {(one["key_name"], one["source"]): one for one in told.json["keys"]}
+
+
+def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key(
+    core: Core, cli: CommandLine
+) -> None:
+    said = cli("provider", "set-key", TWELVEDATA, stdin=f"{CANARY}\n", sandbox="false")
+    path = cli.home / "master.key"
+    assert said.exit_code == 0, said
+    assert "Key default of twelvedata (…89) is stored, under master key" in said.stdout
+    assert str(path) in said.stderr
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert CANARY not in said.stdout + said.stderr
+    again = cli("provider", "set-key", TWELVEDATA, "--json", stdin="another-secret-of-34-xy", sandbox="false")
+    assert again.json["replaced"] is True
+    assert again.json["master_key_made_in"] is None
+    assert again.stderr == ""
+    one = listed(cli)["default", "database"]
+    assert (one["provider"], one["hint"], one["is_active"], one["is_used"]) == (TWELVEDATA, "…xy", True, True)
+    assert one["master_key_id"] == again.json["master_key_id"]
+    assert one["rotated_at"] is not None
+    told = cli("provider", "keys").stdout
+    assert "…xy" in told
+    assert str(path) in told
+
+
+def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> None:
+    """At a terminal it is asked for; the terminal shows nothing of the answer."""
+    terminal, inner = pty.openpty()
+    process = cli.start("provider", "set-key", TWELVEDATA, "--json", stdin=inner, start_new_session=True)
+    os.close(inner)
+    assert process.stderr
+    assert process.stdout
+    prompt = "Key default of twelvedata: "
+    assert process.stderr.read(len(prompt)) == prompt
+    os.write(terminal, f"{CANARY}\n".encode())
+    out, errors = process.stdout.read(), process.stderr.read()
+    assert process.wait(30) == 0, errors
+    os.set_blocking(terminal, False)
+    try:
+        echoed = os.read(terminal, 1000).decode()
+    except OSError:  # nothing at all
+        echoed = ""
+    os.close(terminal)
+    assert "canary" not in echoed + out + errors
+    assert listed(cli)["default", "database"]["hint"] == "…89"
+
+
+def test_a4_a_key_may_have_limits_of_its_own(core: Core, cli: CommandLine) -> None:
+    said = cli(
+        *("provider", "set-key", TWELVEDATA, "--name", "second", "--limit", "minute=55", "--json"),
+        stdin=CANARY,
+    )
+    assert said.json["limits"] == {"minute": 55}
+    assert core.one("SELECT units FROM pricing.provider_key_limits WHERE key_name = 'second'") == 55
+    wrong = cli(
+        *("provider", "set-key", TWELVEDATA, "--name", "third", "--limit", "fortnight=55"), stdin=CANARY
+    )
+    assert "no limit of this name" in wrong.error
+    assert ("third", "database") not in listed(cli), "half of a command is none"
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "told"),
+    [
+        (["twelvedata"], "", "the line is empty"),
+        (["twelvedata"], f"{CANARY}\n{CANARY}", "more than the one line"),
+        (["twelvedata"], "canary with spaces", "no HTTP header can carry"),
+        (["twelvedata"], CANARY * 400, "at most 4096 characters"),
+        (["nobody"], CANARY, "no provider is called 'nobody', only "),
+        (["mfapi"], CANARY, "mfapi needs no key"),
+        (["twelvedata", "--name", "No Name"], CANARY, "a key's name has 1 to 48"),
+        (["twelvedata", "--limit", "minute"], CANARY, "Write it like minute=55"),
+        (["twelvedata", "--limit", "minute=0"], CANARY, "at least 1"),
+    ],
+)
+def test_a4_what_makes_no_sense_is_refused_and_changes_nothing(
+    core: Core, cli: CommandLine, words: list[str], stdin: str, told: str
+) -> None:
+    said = cli("provider", "set-key", *words, stdin=stdin)
+    assert told in said.error
+    assert "canary" not in said.stderr
+    assert core.rows("SELECT FROM pricing.provider_credentials") == []
+    assert core.rows("SELECT FROM pricing.provider_keys") == []
+
+
+def test_f9_no_second_first_master_key_is_made(core: Core, cli: CommandLine, tmp_path: Path) -> None:
+    """On another machine, or after the file was lost: nobody could open what is sealed with one of two."""
+    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    elsewhere = {"home": str(tmp_path / "elsewhere")}
+    refused = cli("provider", "set-key", TWELVEDATA, "--name", "second", stdin=CANARY, **elsewhere)
+    assert "there is no master key yet" in refused.error
+    assert not (tmp_path / "elsewhere/master.key").exists()
+    one = listed(cli, **elsewhere)["default", "database"]
+    assert (one["is_used"], one["hint"]) == (False, None)
+    assert "restore it from a backup" in one["error"]
+    # What the runbook says of a lost master key.
+    assert cli("provider", "remove-key", TWELVEDATA, **elsewhere).exit_code == 0
+    assert cli("provider", "set-key", TWELVEDATA, stdin=CANARY, **elsewhere).exit_code == 0
+    assert listed(cli, **elsewhere)["default", "database"]["is_used"] is True
+
+
+def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLine) -> None:
+    environment = {
+        "twelvedata_api_key": "set-secret-0123456-aa",
+        "twelvedata_api_keys": "second=set-0123456789-bb",
+    }
+    assert listed(cli, **environment)["default", "setting"]["is_used"] is True
+    said = cli("provider", "set-key", TWELVEDATA, stdin=CANARY, **environment)
+    assert "holds a key default too; the stored one is used" in said.stderr
+    found = listed(cli, TWELVEDATA, **environment)
+    assert {place: (one["hint"], one["is_used"]) for place, one in found.items()} == {
+        ("default", "database"): ("…89", True),
+        ("default", "setting"): ("…aa", False),
+        ("second", "setting"): ("…bb", True),
+    }
+    removed = cli("provider", "remove-key", TWELVEDATA, **environment)
+    assert "It is not used either" in removed.stderr
+    assert listed(cli, **environment)["default", "setting"]["is_used"] is False
+    core.enqueue(QUOTE, "AAPL")
+    assert core.claim() == []
+
+
+def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:
+    assert (
+        "no key 'second' of 'twelvedata' is stored"
+        in cli("provider", "remove-key", TWELVEDATA, "--name", "second").error
+    )
+    assert "no provider is called 'nobody'" in cli("provider", "keys", "nobody").error
+
+
+def test_f9_rotate_makes_a_master_key_and_seals_everything_with_it(core: Core, cli: CommandLine) -> None:
+    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    first = listed(cli)["default", "database"]["master_key_id"]
+    assert cli("provider", "rotate", "--json").json["resealed"] == 0
+    done = cli("provider", "rotate", "--new-master-key", "--json").json
+    assert (done["resealed"], done["unused"], done["faults"]) == (1, [first], [])
+    one = listed(cli)["default", "database"]
+    assert (one["master_key_id"], one["hint"]) == (done["newest"], "…89")
+    told = cli("provider", "rotate")
+    assert told.stdout.startswith("0 stored keys were encrypted anew")
+    assert f"No stored key needs {first} any more" in told.stdout
+
+
+def test_f9_master_keys_in_the_setting_rotate_by_putting_a_new_one_first(
+    core: Core, cli: CommandLine
+) -> None:
+    cli("provider", "set-key", TWELVEDATA, stdin=CANARY, master_key=ONE)
+    assert not (cli.home / "master.key").exists()
+    assert "before the others yourself" in cli("provider", "rotate", "--new-master-key", master_key=ONE).error
+    assert cli("provider", "rotate", "--json", master_key=f"{TWO},{ONE}").json["in_use"] == ["two"]
+    assert listed(cli, master_key=TWO)["default", "database"]["is_used"] is True
+    lost = cli("provider", "rotate", "--json", master_key=ONE)
+    assert lost.exit_code == 1
+    assert "master key 'two', which is not among those set (one)" in lost.json["faults"][0]
+
+
+def test_f9_a_bad_master_key_is_one_sentence(core: Core, cli: CommandLine) -> None:
+    for command in (["set-key", TWELVEDATA], ["rotate"]):
+        said = cli("provider", *command, stdin=CANARY, master_key="main:canary")
+        assert "PRICING_MASTER_KEY cannot be read: key 1 is not id:base64" in said.error
+        assert "canary" not in said.stderr
