@@ -29,6 +29,7 @@ _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
+_DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
@@ -79,6 +80,30 @@ MUTANTS = (
         "[o for o in answer.observations if o.symbol in ids]",
         "list(answer.observations)",
         (_FENCE,),
+    ),
+    Mutant(
+        "documents are stored without the fence",
+        "pricing_pipeline/settling.py",
+        "_store",
+        "documents.store(connection, call, answer, ids.keys())",
+        "documents.store(connection, call, answer, call.symbols)",
+        (_DOCUMENTS,),
+    ),
+    Mutant(
+        "the old body of a document is not kept",
+        f"{_FUNCTIONS}/documents.sql",
+        "merge_documents",
+        "FROM changed c ORDER BY c.symbol, c.period)",
+        "FROM changed c WHERE false)",
+        (_DOCUMENTS,),
+    ),
+    Mutant(
+        "documents out of an answer's reach are withdrawn",
+        f"{_FUNCTIONS}/documents.sql",
+        "merge_documents",
+        " AND d.period >= reach.since",
+        "",
+        (_DOCUMENTS,),
     ),
     Mutant(
         "bytes in flight are not reserved",
