@@ -68,7 +68,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             say(
                 "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
             )
-            for name in _missing_keys(settings, worker):
+            for name in missing_keys(settings, worker):
                 say(
                     f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
                 )
@@ -79,11 +79,11 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
 
         if sandbox_port is not None:
-            supervisor.start(_sandbox(settings, _without_keys(environment), sandbox_port))
+            supervisor.start(_sandbox(settings, without_keys(environment), sandbox_port))
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
             supervisor.start(
-                _module("demo-viewer", "pricing_pipeline.sample.viewer", _without_keys(environment))
+                _module("demo-viewer", "pricing_pipeline.sample.viewer", without_keys(environment))
             )
         supervisor.start(_code_server(environment))
         supervisor.start(_daemon(environment))
@@ -93,7 +93,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             _program(
                 "dagster-webserver",
                 [*_WORKSPACE, "-h", LOOPBACK, "-p", str(web_port)],
-                _without_keys(environment),
+                without_keys(environment),
                 ready=lambda: _answers(f"{urls['dagster']}/server_info"),
             )
         )
@@ -109,7 +109,7 @@ def _require_master_key(settings: Settings) -> None:
         master_keys.load(settings)
 
 
-def _missing_keys(settings: Settings, worker: str) -> list[str]:
+def missing_keys(settings: Settings, worker: str) -> list[str]:
     """Providers that are asked and need a key, but have none; what they serve waits for it."""
     engine = make_engine(worker, pool_size=1)
     try:
@@ -178,7 +178,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     return environment
 
 
-def _without_keys(environment: dict[str, str]) -> dict[str, str]:
+def without_keys(environment: dict[str, str]) -> dict[str, str]:
     """The environment of a child that calls no provider."""
     return {
         name: value

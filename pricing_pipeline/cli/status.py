@@ -276,6 +276,8 @@ def _stop(one: Mapping[str, Any]) -> str:
         return f"breaker open, probed in {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
     if one["blocked_seconds"]:
         return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
+    if not any(key["is_active"] for key in one["keys"].values()):
+        return "no key is active; `pricing-pipeline provider set-key` stores one"
     return "; ".join(
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
         for name, key in one["keys"].items()

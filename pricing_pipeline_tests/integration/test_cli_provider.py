@@ -147,6 +147,14 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
     assert core.claim() == []
 
 
+def test_a4_status_says_that_no_key_is_left(core: Core, cli: CommandLine) -> None:
+    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    assert "no key is active" not in cli("status").stdout
+    cli("provider", "remove-key", TWELVEDATA)
+    (line,) = [line for line in cli("status").stdout.splitlines() if "no key is active" in line]
+    assert line.startswith(TWELVEDATA)
+
+
 def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:
     assert (
         "no key 'second' of 'twelvedata' is stored"

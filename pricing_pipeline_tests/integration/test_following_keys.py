@@ -14,6 +14,7 @@ from pricing_pipeline import credentials, master_keys
 from pricing_pipeline.clients import StoredKeys, open_clients
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import Settings
+from pricing_pipeline.stack import missing_keys, without_keys
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.refreshing import work_until
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
@@ -209,3 +210,21 @@ def test_f9_a_database_that_refuses_to_tell_costs_no_key(
         put(core, settings, "second", "another-secret")
         core.rows("GRANT SELECT ON pricing.provider_credentials TO pricing_worker")
         wait_until(lambda: clients[TWELVEDATA].key_names == {"default", "second"})
+
+
+def test_a4_up_says_which_providers_wait_for_a_key(core: Core, settings: Settings, database_url: str) -> None:
+    """Of those that something is routed to: a new home can store a key only once its database runs."""
+    assert missing_keys(settings, database_url) == [TWELVEDATA]
+    put(core, settings, "second", "a-secret")
+    assert missing_keys(settings, database_url) == []
+    remove(core, "second")
+    set_in_environment = Settings(home=settings.home, sandbox=False, twelvedata_api_key=SecretStr("a-secret"))
+    assert missing_keys(set_in_environment, database_url) == []
+    core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE provider = 'twelvedata'")
+    assert missing_keys(settings, database_url) == []
+
+
+def test_a4_what_calls_no_provider_is_started_without_keys() -> None:
+    kept = {"PRICING_HOME": "x", "DAGSTER_HOME": "x", "SOME_API_KEY": "of somebody else"}
+    secret = {"PRICING_MASTER_KEY": "x", "PRICING_TWELVEDATA_API_KEY": "x", "PRICING_FMP_API_KEYS": "x"}
+    assert without_keys(kept | secret) == kept
