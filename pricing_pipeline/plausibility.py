@@ -8,7 +8,7 @@ people in docs/truth.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -49,8 +49,9 @@ class Point:
 class Known:
     """What is known of one symbol of one data type before an answer is judged.
 
-    `anchors` are values that are believed: around the answer's span, and the newest. `witnesses` were held lately:
-    enough of them on one level show that the source means it. `newest_at` is the newest believed stamp.
+    `stored` has what is believed of days that the answer brings again. `anchors` are values that are believed: around
+    the answer's span, and the newest. `witnesses` were held lately: enough of them on one level show that the source
+    means it. `newest_at` is the newest believed stamp.
     """
 
     scale: int = DEFAULT_SCALE
@@ -60,6 +61,7 @@ class Known:
     highest: Decimal | None = None
     newest_at: datetime | None = None
     are_jumps_trusted: bool = False
+    stored: Mapping[datetime, Decimal] = field(default_factory=dict)
     anchors: tuple[Point, ...] = ()
     witnesses: tuple[Point, ...] = ()
 
@@ -112,7 +114,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
     passed: list[Observation] = []
     for row in rows:
-        doubt = _alone(known, row)
+        doubt = _alone(known, row) or _revision(known, row, fetcher)
         if doubt is None:
             passed.append(row)
         else:
@@ -152,6 +154,21 @@ def _alone(known: Known, row: Observation) -> Doubted | None:
     if known.highest is not None and max(high, row.close) > known.highest:
         return Doubted(row, Doubt.BOUNDS, f"{max(high, row.close)} is above the bound of {known.highest}")
     return None
+
+
+def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """Corrections are small. What comes again by a factor is another unit, or a split: the whole history's affair."""
+    before = known.stored.get(row.observed_at)
+    if before is None or not before or known.are_jumps_trusted:
+        return None
+    size = abs(log(float(row.close) / float(before)))
+    if size <= _QUESTIONED:
+        return None
+    said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
+    if fetcher is Fetcher.DAILY_BARS and (factor := _split(size)) is not None:
+        return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
+    kind = Doubt.UNIT if size >= _NEVER else Doubt.JUMP
+    return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
 
 
 @dataclass(slots=True)

@@ -256,6 +256,12 @@ def _known(row: Row[Any]) -> Known:
         highest=row.highest,
         newest_at=row.newest_at,
         are_jumps_trusted=row.jumps_are_trusted,
+        stored={
+            at: to_decimal(amount, scale)
+            for at, amount, scale in zip(
+                row.same_times or (), row.same_amounts or (), row.same_scales or (), strict=True
+            )
+        },
         anchors=tuple(
             Point(at, to_decimal(amount, scale))
             for at, amount, scale in nearest

@@ -274,6 +274,7 @@ def quarantine_list(
 
 def quarantine_body(
     value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
+    as_json: Json = False,
 ) -> None:
     """Write the answer that brought a held value, as its provider sent it but for API keys.
 
@@ -282,7 +283,7 @@ def quarantine_body(
     """
     from pricing_pipeline.cli import held
 
-    held.body(value_id)
+    held.body(value_id, as_json=as_json)
 
 
 def queue_list(

@@ -59,8 +59,11 @@ def show(data_type: str | None, symbol: str | None, at_most: int, *, as_json: bo
         typer.echo("no value is held.")
 
 
-def body(value_id: int) -> None:
-    """Write the body that brought a held value to standard output. Raises UnknownValue when it is not kept."""
+def body(value_id: int, *, as_json: bool) -> None:
+    """Write the body that brought a held value, byte for byte, or as text within JSON.
+
+    Raises UnknownValue when it is not kept.
+    """
     with open_connection(load_settings()) as connection:
         found = quarantine.body(connection, value_id)
     if found is None:
@@ -68,5 +71,8 @@ def body(value_id: int) -> None:
             f"no answer is kept for a held value {value_id}. Bodies are kept 90 days; "
             "`pricing-pipeline quarantine list` shows which values are held."
         )
+    if as_json:
+        print_json({"value_id": value_id, "body": found.decode("utf-8", "replace")})
+        return
     sys.stdout.buffer.write(found)
     sys.stdout.buffer.flush()

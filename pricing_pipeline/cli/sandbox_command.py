@@ -61,6 +61,9 @@ def sandbox(
     error_style: Annotated[
         ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
     ] = ErrorStyle.STATUS,
+    recordings: Annotated[
+        Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -88,6 +91,7 @@ def sandbox(
         seed=seed,
         market_hours=market_hours.value,
         error_style=error_style.value,
+        recordings=recordings,
         log_path=log,
     )
     with listen(settings) as sock:

@@ -50,6 +50,9 @@ def run(
     error_style: Annotated[
         ErrorStyle, typer.Option(help="True HTTP status, or 200 with the code in the body.")
     ] = ErrorStyle.STATUS,
+    recordings: Annotated[
+        Path | None, typer.Option(help="Replay recorded answers of this folder where a request matches one.")
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="Append every call to this file as a JSON line.")] = None,
 ) -> None:
     """Serve look-alikes of the providers until interrupted.
@@ -72,6 +75,7 @@ def run(
             seed=seed,
             market_hours=market_hours.value,
             error_style=error_style.value,
+            recordings=recordings,
             log_path=log,
         )
         serve(settings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import zlib
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Literal
@@ -19,14 +20,17 @@ from pricing_pipeline.sandbox.calls import ProviderCall, Reply
 PRICE_FIELDS = frozenset(
     {"open", "high", "low", "close", "price", "rate", "nav", "previous_close", "regularMarketPrice"}
 )
+_DAYS = frozenset({"date", "datetime"})
+_DAY_LENGTH = 10
 STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime"})
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )
 
 FaultKind = Literal[
-    "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times"
-]
+    "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times",
+    "ahead", "currency", "crossed", "duplicate", "split", "redirect", "bomb", "drip", "cut",
+]  # fmt: skip
 
 
 class Behaviour(BaseModel):
@@ -36,7 +40,12 @@ class Behaviour(BaseModel):
     text. throttle: 429 with `retry_after` as its Retry-After header, word for word. truncate: half of the
     body under a matching length. html: a web page with 200. other_symbol: the data of the symbol `answer`.
     stale: epoch stamps `seconds` older, dates of values by the whole days in it. price: every price replaced
-    by the text `value` (NaN, -1.0, 0). times: every price times `factor`.
+    by the text `value` (NaN, -1.0, 0; a plausible one is a price that is frozen under fresh stamps). times: every
+    price times `factor`. ahead: epoch stamps `seconds` newer, dates by the whole days in it. currency: every currency
+    is `value`. crossed: high and low change places. duplicate: the first day comes twice, the second time with prices
+    twice as high. split: prices of the older half of the days times `factor`, as if a split had not been applied.
+    redirect: 302 to `location`. bomb: `factor` megabytes of nothing, packed by gzip. drip: the body byte by byte, one
+    in `seconds`. cut: the body ends before the length that was announced.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,6 +70,7 @@ class Behaviour(BaseModel):
     answer: str | None = None
     value: str | None = None
     factor: int | None = None
+    location: str | None = None
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Behaviour:
@@ -95,6 +105,15 @@ _FIELDS: dict[FaultKind, tuple[frozenset[str], frozenset[str]]] = {
     "stale": (frozenset({"seconds"}), _NONE),
     "price": (frozenset({"value"}), _NONE),
     "times": (frozenset({"factor"}), _NONE),
+    "ahead": (frozenset({"seconds"}), _NONE),
+    "currency": (frozenset({"value"}), _NONE),
+    "crossed": (_NONE, _NONE),
+    "duplicate": (_NONE, _NONE),
+    "split": (frozenset({"factor"}), _NONE),
+    "redirect": (frozenset({"location"}), _NONE),
+    "bomb": (frozenset({"factor"}), _NONE),
+    "drip": (frozenset({"seconds"}), _NONE),
+    "cut": (_NONE, _NONE),
 }
 _ALL_FIELDS = frozenset().union(*(needs | may for needs, may in _FIELDS.values()))
 
@@ -171,28 +190,47 @@ def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall)
             case "truncate":
                 half = reply.body[: len(reply.body) // 2]
                 reply = Reply(reply.status, half, reply.content_type, reply.headers)
-            case "stale" | "price" | "times":
+            case "redirect":
+                reply = Reply(302, b"", "text/plain", {"Location": one.location or ""})
+            case "bomb":
+                reply = Reply(
+                    reply.status, _bomb(one.factor or 1), reply.content_type, {"Content-Encoding": "gzip"}
+                )
+            case "stale" | "ahead" | "price" | "times" | "currency" | "crossed" | "duplicate" | "split":
                 body_ = _changed_body(reply.body, one, call).encode()
                 reply = Reply(reply.status, body_, reply.content_type, reply.headers)
-            case "delay" | "hang" | "other_symbol":
+            case "delay" | "hang" | "other_symbol" | "drip" | "cut":
                 pass
     return reply
 
 
 def _changed_body(body: bytes, behaviour: Behaviour, call: ProviderCall) -> str:
     spared = frozenset(symbol for symbol in call.symbols if not behaviour.means(symbol))
-    parsed = _walked(json.loads(body), _change(behaviour), spared)
+    parsed = _walked(
+        json.loads(body), _change(behaviour), spared, lambda value: _restructured(value, behaviour)
+    )
     return json.dumps(parsed, separators=(",", ":"), ensure_ascii=False)
 
 
+def _bomb(megabytes: int) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    nothing = bytes(1_000_000)
+    return b"".join(packer.compress(nothing) for _ in range(megabytes)) + packer.flush()
+
+
 def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
+    later = round(behaviour.seconds or 0) * (1 if behaviour.kind == "ahead" else -1)
+
     def change(name: str, value: object) -> object:
-        if behaviour.kind == "stale" and name in STAMP_FIELDS and isinstance(value, int):
-            return value - round(behaviour.seconds or 0)
-        if behaviour.kind == "stale" and name == "date" and isinstance(value, str):
-            spelling = "%d-%m-%Y" if value[2:3] == "-" else "%Y-%m-%d"
-            earlier = timedelta(days=(behaviour.seconds or 0) // 86_400)
-            return (datetime.strptime(value, spelling).date() - earlier).strftime(spelling)
+        if behaviour.kind in ("stale", "ahead"):
+            if name in STAMP_FIELDS and isinstance(value, int):
+                return value + later
+            if name in ("date", "datetime") and isinstance(value, str) and len(value) == _DAY_LENGTH:
+                spelling = "%d-%m-%Y" if value[2:3] == "-" else "%Y-%m-%d"
+                days = timedelta(days=int(later / 86_400))
+                return (datetime.strptime(value, spelling).date() + days).strftime(spelling)
+        if behaviour.kind == "currency" and name == "currency":
+            return behaviour.value
         if name not in PRICE_FIELDS:
             return value
         if behaviour.kind == "price" and behaviour.value is not None:
@@ -202,6 +240,47 @@ def _change(behaviour: Behaviour) -> Callable[[str, object], object]:
         return value
 
     return change
+
+
+def _restructured(value: object, behaviour: Behaviour) -> object:
+    """Whole days, and the prices within one, changed for those kinds that do so."""
+    if isinstance(value, dict):
+        if behaviour.kind == "crossed" and {"high", "low"} <= value.keys():
+            return value | {"high": value["low"], "low": value["high"]}
+        if behaviour.kind == "split" and {"timestamp", "indicators"} <= value.keys():
+            return value | {"indicators": _half_times(value["indicators"], behaviour.factor or 1)}
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(row, dict) and _DAYS & row.keys() for row in value)
+    ):
+        if behaviour.kind == "duplicate":
+            return [*value, _dearer(value[0], 2)]
+        if behaviour.kind == "split":
+            edge = sorted(map(_day_of, value))[len(value) // 2]
+            return [_dearer(row, behaviour.factor or 1) if _day_of(row) < edge else row for row in value]
+    return value
+
+
+def _half_times(value: object, factor: int) -> object:
+    """Columns of prices with their first half, which is the older one, multiplied."""
+    if isinstance(value, dict):
+        return {name: _half_times(inner, factor) for name, inner in value.items() if name != "volume"} | {
+            name: inner for name, inner in value.items() if name == "volume"
+        }
+    if isinstance(value, list) and all(isinstance(inner, (int, float, type(None))) for inner in value):
+        return [_times(one, factor) if n < len(value) // 2 else one for n, one in enumerate(value)]
+    return [_half_times(inner, factor) for inner in value] if isinstance(value, list) else value
+
+
+def _dearer(row: dict[str, object], factor: int) -> dict[str, object]:
+    return {name: _times(value, factor) if name in PRICE_FIELDS else value for name, value in row.items()}
+
+
+def _day_of(row: dict[str, object]) -> str:
+    """The day of a row, as text that sorts by time."""
+    day = str(row.get("date") or row.get("datetime"))
+    return "-".join(reversed(day.split("-"))) if day[2:3] == "-" else day
 
 
 def _times(value: object, factor: int) -> object:
@@ -214,7 +293,11 @@ def _times(value: object, factor: int) -> object:
 
 
 def _walked(
-    value: object, change: Callable[[str, object], object], spared: frozenset[str], name: str = ""
+    value: object,
+    change: Callable[[str, object], object],
+    spared: frozenset[str],
+    restructure: Callable[[object], object],
+    name: str = "",
 ) -> object:
     """The value with its fields changed, but for the members of spared symbols.
 
@@ -223,12 +306,16 @@ def _walked(
     if isinstance(value, dict):
         if value.get("symbol") in spared:
             return value
+        value = restructure(value)
+        assert isinstance(value, dict)  # noqa: S101 - for the type checker
         return {
-            key: inner if key in spared else _walked(inner, change, spared, key)
+            key: inner if key in spared else _walked(inner, change, spared, restructure, key)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_walked(inner, change, spared, name) for inner in value]
+        rows = restructure(value)
+        assert isinstance(rows, list)  # noqa: S101 - for the type checker
+        return [_walked(inner, change, spared, restructure, name) for inner in rows]
     return change(name, value)
 
 

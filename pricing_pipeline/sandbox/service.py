@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from pricing_pipeline.sandbox.calls import Provider
-from pricing_pipeline.sandbox.faults import Behaviours, distorted, swapped
+from pricing_pipeline.sandbox.faults import Behaviour, Behaviours, distorted, swapped
 from pricing_pipeline.sandbox.fmp import Fmp
 from pricing_pipeline.sandbox.log import CallLog
 from pricing_pipeline.sandbox.mfapi import MfApi
 from pricing_pipeline.sandbox.prices import Market
+from pricing_pipeline.sandbox.recordings import Recordings
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.twelvedata import TwelveData
 from pricing_pipeline.sandbox.yahoo import Yahoo
@@ -43,6 +44,7 @@ class Sandbox:
         self.log = CallLog(settings.log_memory, settings.log_path)
         self.behaviours = Behaviours()
         self._clock = clock
+        self._recordings = None if settings.recordings is None else Recordings(settings.recordings)
 
     def reset(self) -> None:
         """As just started: no calls, no faults, nothing charged."""
@@ -64,6 +66,7 @@ class Sandbox:
             key_name=admission.key_name,
         )
         status, sent = None, 0
+        faults: list[Behaviour] = []
         try:
             if self.settings.latency_ms:
                 await asyncio.sleep(self.settings.latency_ms / 1000)
@@ -77,7 +80,8 @@ class Sandbox:
                     if any(one.kind == "hang" for one in faults):
                         await _client_leaves(request)
                         return Response(status_code=_CLIENT_LEFT)
-                reply = distorted(provider.answer(call), faults, call)
+                recorded = self._recordings.find(provider.name, call) if self._recordings else None
+                reply = distorted(recorded or provider.answer(call), faults, call)
             status, sent = reply.status, len(reply.body)
             headers = {
                 "Date": format_datetime(call.now, usegmt=True),
@@ -85,9 +89,26 @@ class Sandbox:
                 **admission.headers,
                 **reply.headers,
             }
+            for fault in faults:
+                if fault.kind == "drip":
+                    return StreamingResponse(_drops(reply.body, fault.seconds or 0), reply.status, headers)
+                if fault.kind == "cut":
+                    return StreamingResponse(_part(reply.body), reply.status, headers)
             return Response(reply.body, reply.status, headers)
         finally:
             self.log.end(record, status, sent)
+
+
+async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:
+    for at in range(len(body)):
+        yield body[at : at + 1]
+        await asyncio.sleep(seconds)
+
+
+async def _part(body: bytes) -> AsyncIterator[bytes]:
+    """Half of the body, in a transfer of pieces that breaks off: the connection is dropped."""
+    yield body[: len(body) // 2]
+    raise ConnectionAbortedError("the sandbox breaks off, as it was told to")
 
 
 async def _client_leaves(request: Request) -> None:

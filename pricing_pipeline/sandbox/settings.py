@@ -59,6 +59,8 @@ class SandboxSettings:
     """`now`: both stamps of a quote are the second it was made. `candle`: as the provider does today,
     `timestamp` is the opening of the day's bar and `last_quote_at` the start of the last minute."""
     seed: int = 2013
+    recordings: Path | None = None
+    """Answers under this folder are replayed where a request matches one: see recordings.py."""
     log_path: Path | None = None
     """Every finished call is appended here as one JSON line."""
     log_memory: int = 200_000
@@ -81,6 +83,10 @@ class SandboxSettings:
                 raise SettingsError(
                     f"sandbox setting {name}={value} cannot work; give a number of at least {least}."
                 )
+        if self.recordings is not None and not self.recordings.is_dir():
+            raise SettingsError(
+                f"sandbox setting recordings={self.recordings} is no folder; give one with a folder for each provider."
+            )
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"sandbox setting port={self.port} is no TCP port; give one from 0 to 65535.")
         for name in ("twelvedata_key", "fmp_key"):

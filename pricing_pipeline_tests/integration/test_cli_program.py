@@ -60,6 +60,8 @@ def test_every_promised_command_is_there() -> None:
             ("queue", "show"),
             ("queue", "retry"),
             ("queue", "cancel"),
+            ("quarantine", "list"),
+            ("quarantine", "body"),
             ("registry", "list"),
             ("registry", "add"),
             ("quarantine", "list"),

@@ -260,6 +260,10 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     assert [(one["symbol"], one["value"], one["kind"], one["times"]) for one in shown] == [
         ("EUR/USD", "110", "unit", 1)
     ]
+    value_id = str(shown[0]["value_id"])
+    assert cli("quarantine", "body", value_id, "--json").json["body"] == BODY.decode()
+    assert cli("quarantine", "body", value_id).stdout == BODY.decode()
+    assert "no answer is kept" in cli("quarantine", "body", "999999").error
     assert "110" in cli("quarantine", "list", "--symbol", "EUR/USD").stdout
     assert "no value is held" in cli("quarantine", "list", "--symbol", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]

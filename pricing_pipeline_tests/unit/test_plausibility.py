@@ -120,6 +120,14 @@ def test_b18_what_a_person_trusts_is_believed_but_for_currency_and_bounds() -> N
     assert judge(known, [quote("7250", currency="GBP")], Fetcher.QUOTE, is_latest=True).held
 
 
+def test_b18_f6_a_day_that_comes_again_by_a_factor_is_held_and_a_correction_is_not() -> None:
+    day = bars("IBM")[100]
+    known = Known(stored={day.observed_at: day.close})
+    for factor, kind in (("2", Doubt.SPLIT), ("100", Doubt.UNIT), ("1.5", Doubt.JUMP), ("1.05", None)):
+        verdict = judge(known, [times(day, Decimal(factor))], Fetcher.DAILY_BARS, is_latest=True)
+        assert [doubt.kind for doubt in verdict.held] == ([] if kind is None else [kind])
+
+
 # Repetition
 
 

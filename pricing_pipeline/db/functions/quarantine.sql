@@ -7,7 +7,8 @@ RETURNS TABLE (symbol text, scale smallint, currency text, adjustment text, lowe
                jumps_are_trusted boolean, newest_at timestamptz, newest_amount bigint, newest_scale smallint,
                earlier_at timestamptz, earlier_amount bigint, earlier_scale smallint,
                later_at timestamptz, later_amount bigint, later_scale smallint,
-               kin_at timestamptz, kin_amount bigint, kin_scale smallint)
+               kin_at timestamptz, kin_amount bigint, kin_scale smallint,
+               same_times timestamptz[], same_amounts bigint[], same_scales smallint[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -19,7 +20,8 @@ BEGIN
     SELECT w.symbol, i.scale, coalesce(i.currency, l.currency), coalesce(l.adjustment, earlier.adjustment, later.adjustment),
            bound.lowest, bound.highest, coalesce(bound.jumps_trusted_until > now_, false),
            l.observed_at, l.amount, l.scale, earlier.observed_at, earlier.amount, earlier.scale,
-           later.observed_at, later.amount, later.scale, kin.observed_at, kin.amount, kin.scale
+           later.observed_at, later.amount, later.scale, kin.observed_at, kin.amount, kin.scale,
+           same.times, same.amounts, same.scales
     FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
     LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (kind.asset_class, w.symbol)
     LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (wanted_type, w.symbol)
@@ -42,10 +44,16 @@ BEGIN
         SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
         JOIN pricing.latest_prices o ON (o.data_type, o.symbol) = (t.data_type, w.symbol)
         WHERE l.symbol IS NULL AND is_latest AND t.asset_class = kind.asset_class AND t.data_type <> wanted_type
-        ORDER BY o.observed_at DESC LIMIT 1) kin ON true;
+        ORDER BY o.observed_at DESC LIMIT 1) kin ON true
+    -- Days that come again: what would be revised.
+    LEFT JOIN LATERAL (
+        SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales
+        FROM pricing.price_history h
+        WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
+          AND kind.fetcher <> 'quote') same ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_values(text, text[], timestamptz[], timestamptz[], boolean) IS
-    'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span, and, for a pair without any, the newest of another data type.';
+    'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it, and, for a pair without any, the newest of another data type.';
 
 
 CREATE OR REPLACE FUNCTION pricing.quarantine(

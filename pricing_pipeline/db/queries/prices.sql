@@ -23,7 +23,8 @@ SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS da
 -- name: known
 -- What an answer's values are judged by and stored with, for each symbol.
 SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
-       earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale
+       earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale,
+       same_times, same_amounts, same_scales
 FROM pricing.known_values(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                           CAST(:last_times AS timestamptz[]), :is_latest);
 

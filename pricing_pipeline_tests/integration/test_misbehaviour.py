@@ -1,0 +1,233 @@
+"""FAULTS rows 11, 12 and 14, committed by the sandbox against the real client and store: no bad row is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.sandbox.calls import ProviderCall
+from pricing_pipeline.sandbox.recordings import Recordings
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.recordings import FOLDER, recorded_files
+from pricing_pipeline_tests.refreshing import refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+
+template = sample_template
+
+PAIRS = ((QUOTE, "AAPL"), (DAILY, "AAPL"), (NAV, "118632"))
+
+TRANSPORT: dict[str, dict[str, Any]] = {
+    "drip": {"kind": "drip", "seconds": 0.2},
+    "hang": {"kind": "hang"},
+    "truncated": {"kind": "truncate"},
+    "cut": {"kind": "cut"},
+    "bomb": {"kind": "bomb", "factor": 40},
+    "html": {"kind": "html"},
+    "redirect": {"kind": "redirect", "location": "http://169.254.169.254/latest/meta-data/"},
+    "500": {"kind": "status", "status": 500},
+    "retry in seconds": {"kind": "throttle", "retry_after": "7"},
+    "retry at a date": {"kind": "throttle", "retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"},
+    "retry in the past": {"kind": "throttle", "retry_after": "-5"},
+    "retry never": {"kind": "throttle", "retry_after": "1000000000"},
+}
+VALUES: dict[str, dict[str, Any]] = {
+    **{
+        value: {"kind": "price", "value": value}
+        for value in ("NaN", "Infinity", "1e308", "1e400", "-1.0", "0")
+    },
+    "x100": {"kind": "times", "factor": 100},
+    "x1000": {"kind": "times", "factor": 1000},
+    "ahead": {"kind": "ahead", "seconds": 10 * 86_400},
+    "stale": {"kind": "stale", "seconds": 30 * 86_400},
+}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[RunningSandbox]:
+    with running_sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared: RunningSandbox) -> RunningSandbox:
+    shared.reset()
+    return shared
+
+
+def stored(core: Core) -> list[Any]:
+    return list(
+        core.rows(
+            "SELECT data_type, symbol, observed_at, amount, scale, currency, high_amount, low_amount"
+            " FROM pricing.price_history ORDER BY 1, 2, 3"
+        )
+    )
+
+
+_AT_WORK = """
+    SELECT count(*) FROM pricing.api_call_queue_live q JOIN pricing.provider_state s USING (provider)
+    WHERE q.status = 'processing' OR (q.status = 'pending' AND s.breaker = 'closed' AND NOT EXISTS (
+        SELECT FROM pricing.provider_keys k WHERE k.provider = q.provider AND k.blocked_until > pricing.clock()))
+"""
+
+
+def ask(core: Core, sandbox: RunningSandbox, deadline: float = 10.0) -> set[str]:
+    """Ask for all pairs once; returns what the tasks' last errors say."""
+    for data_type, symbol in PAIRS:
+        core.enqueue(data_type, symbol)
+    with refreshing(core.engine, sandbox.url, deadline=deadline) as refresher:
+        work_until(refresher, lambda: core.one(_AT_WORK) == 0)
+    found = {task.errors[-1]["kind"] for task in core.tasks() if task.errors}
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("DELETE FROM pricing.provider_keys")
+    return found
+
+
+def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox: RunningSandbox) -> None:
+    assert ask(core, sandbox) == set()
+    before = stored(core)
+    assert {row.data_type for row in before} == {QUOTE, DAILY, NAV}
+    for name, fault in (TRANSPORT | VALUES).items():
+        sandbox.behave(**fault)
+        kinds = ask(core, sandbox, deadline=0.8 if name in ("drip", "hang") else 10.0)
+        assert stored(core) == before, name
+        assert kinds, f"{name} went unnoticed"
+        sandbox.behave_well()
+        core.rows(
+            "UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL"
+        )
+    held = {row.kind for row in core.rows("SELECT DISTINCT kind FROM pricing.quarantined_values")}
+    assert {"refused", "unit"} <= held
+    audit(core)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"kind": "currency", "value": "GBP", "provider": "twelvedata"}, "currency"),
+        ({"kind": "other_symbol", "answer": "IBM", "provider": "twelvedata"}, "refused"),
+        ({"kind": "crossed", "path": "time_series"}, "refused"),
+    ],
+    ids=["currency", "other symbol", "low above high"],
+)
+def test_b18_f6_what_belongs_to_something_else_is_held(
+    core: Core, sandbox: RunningSandbox, fault: dict[str, Any], kind: str
+) -> None:
+    ask(core, sandbox)
+    before = [row for row in stored(core) if row.data_type == DAILY]
+    sandbox.behave(**fault)
+    assert "implausible" in ask(core, sandbox)
+    assert [row for row in stored(core) if row.data_type == DAILY] == before
+    assert kind in {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")}
+
+
+def test_b18_f6_a_day_that_comes_twice_is_refused_and_the_others_are_stored(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    sandbox.behave("duplicate", provider="twelvedata")
+    ask(core, sandbox)
+    assert len([row for row in stored(core) if row.data_type == DAILY]) >= 3
+    reasons = {row.reason for row in core.rows("SELECT reason FROM pricing.quarantined_values")}
+    assert any("different values" in reason for reason in reasons)
+
+
+def test_b18_f6_a_split_that_was_not_applied_is_noticed_in_the_latest_days(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    ask(core, sandbox)
+    before = stored(core)
+    sandbox.behave("split", factor=2, path="time_series")
+    ask(core, sandbox)
+    assert [row for row in stored(core) if row.data_type == DAILY] == [
+        row for row in before if row.data_type == DAILY
+    ]
+    assert "split" in {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")}
+
+
+# Recordings
+
+
+@pytest.fixture(scope="module")
+def replaying() -> Iterator[RunningSandbox]:
+    for provider in ("twelvedata", "mfapi", "yahoo", "fmp"):
+        recorded_files(provider)
+    with running_sandbox(recordings=FOLDER) as sandbox:
+        yield sandbox
+
+
+def test_recorded_answers_are_replayed_byte_for_byte(replaying: RunningSandbox) -> None:
+    head = {"Authorization": f"apikey {replaying.key}"}
+    for url, file in (
+        (f"{replaying.mfapi_url}/mf/118632", "mfapi/mf_118632_full_history.json"),
+        (f"{replaying.mfapi_url}/mf/125497/latest", "mfapi/mf_125497_latest.json"),
+        (f"{replaying.twelvedata_url}/quote?symbol=IBM", "twelvedata/quote_IBM_2021_07_01.json"),
+        (
+            f"{replaying.twelvedata_url}/time_series?symbol=IBM&interval=1day&order=ASC",
+            "twelvedata/time_series_IBM_1day_default30.json",
+        ),
+        (f"{replaying.yahoo_url}/v7/finance/quote?symbols=OCDO.L", "yahoo/v7quote_OCDO_L_GBp.json"),
+    ):
+        answer = httpx.get(url, headers=head)
+        assert answer.content == (FOLDER / file).read_bytes(), url
+        meta = json.loads((FOLDER / file).with_suffix(".meta.json").read_text())
+        assert answer.status_code == meta["http_status"]
+    refused = httpx.get(f"{replaying.mfapi_url}/mf/abcdef")
+    assert (refused.status_code, refused.content) == (
+        400,
+        (FOLDER / "mfapi/mf_invalid_code_400.json").read_bytes(),
+    )
+
+
+def test_what_nobody_recorded_is_made_up(replaying: RunningSandbox) -> None:
+    head = {"Authorization": f"apikey {replaying.key}"}
+    answer = httpx.get(f"{replaying.twelvedata_url}/quote?symbol=MSFT", headers=head).json()
+    assert answer["symbol"] == "MSFT"
+    assert httpx.get(f"{replaying.mfapi_url}/mf/119552/latest").json()["meta"]["scheme_code"] == 119552
+
+
+def test_a_replayed_answer_goes_through_the_real_client(replaying: RunningSandbox) -> None:
+    with ProviderClient(
+        PROVIDERS["twelvedata"], replaying.twelvedata_url, SecretStr(replaying.key)
+    ) as client:
+        (quote,) = client.fetch(Fetcher.QUOTE, ["IBM"]).answer.observations
+    body = json.loads((FOLDER / "twelvedata/quote_IBM_2021_07_01.json").read_text())
+    assert quote.text == body["close"]
+
+
+def test_a_recording_is_chosen_by_what_agrees_most(tmp_path: Path) -> None:
+    folder = tmp_path / "twelvedata"
+    folder.mkdir()
+
+    def record(name: str, url: str, status: int = 200) -> None:
+        (folder / f"{name}.json").write_text(name)
+        meta = {"url_requested": url, "http_status": status, "headers": {"Retry-After": "7", "Server": "x"}}
+        (folder / f"{name}.meta.json").write_text(json.dumps(meta))
+
+    at = "https://api.example/time_series"
+    record("a", f"{at}?symbol=IBM&apikey=REDACTED", 500)
+    record("b", f"{at}?symbol=IBM&interval=1day")
+    record("c", f"{at}?symbol=IBM&interval=1min")
+    record("d", at)
+    found = Recordings(tmp_path)
+
+    def body(**params: str) -> bytes | None:
+        reply = found.find("twelvedata", ProviderCall("time_series", params, (), None, datetime.now(UTC)))
+        return None if reply is None else reply.body
+
+    assert body(symbol="IBM", interval="1day", order="ASC") == b"b"
+    assert body(symbol="IBM", interval="1h") == b"a"
+    assert body(symbol="MSFT") is None
+    assert body() == b"d"
+    reply = found.find("twelvedata", ProviderCall("time_series", {}, (), None, datetime.now(UTC)))
+    assert reply is not None
+    assert reply.headers == {"retry-after": "7"}
