@@ -130,7 +130,7 @@ def test_each_new_price_is_told_once(core: Core, capsys: pytest.CaptureFixture[s
     (first, *_) = [event for event in told if event["event"] == "price"]
     assert first.keys() == {
         *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
-        *("age_seconds", "fresh", "paused", "previous"),
+        *("age_seconds", "fresh", "paused", "provider_active", "frozen_since", "previous"),
     }
 
 

@@ -60,6 +60,9 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
 
 
 def test_g3_what_is_held_leads_to_a_drain_too(stage: Stage, core: Core, clock: Clock) -> None:
+    # Its schedule would come into it, where the clock passes six in the evening (UTC).
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    stage.reload()
     core.hold("ann", (QUOTE, "AAPL"))
     request = requested(stage.tick(SENSOR))
     assert selected(request) == [QUOTE]
