@@ -107,7 +107,7 @@ def _read(path: Path) -> Keyring:
         if path.stat().st_mode & _TOO_OPEN:
             raise SettingsError(f"the master keys in {path} are open to others. Close them: chmod 600 {path}")
         return Keyring.parse(_lines(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise NoMasterKey(
             f"there is no master key yet: {path} does not exist. If keys are stored already, restore it from a "
             f"backup or set {_SETTING}; otherwise `pricing-pipeline provider set-key` makes one."

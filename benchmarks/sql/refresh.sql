@@ -12,3 +12,19 @@ CREATE TABLE prices (symbol text PRIMARY KEY, price float8 NOT NULL, fetched_at 
 -- name: plain_store
 INSERT INTO prices SELECT *, now() FROM unnest(%(symbols)s::text[], %(prices)s::float8[])
 ON CONFLICT (symbol) DO UPDATE SET price = excluded.price, fetched_at = excluded.fetched_at;
+
+-- name: limit
+WITH priced AS (
+    UPDATE pricing.provider_capabilities SET units_per_call = 1, units_per_symbol = 0
+    WHERE provider = 'twelvedata' AND fetcher = 'quote')
+INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES ('twelvedata', 'minute', %(calls)s, 60);
+
+-- name: watch
+-- All are old, and somebody looks at each: the drain's own check finds them due.
+WITH old AS (UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'),
+wanted AS (
+    INSERT INTO pricing.demand (data_type, symbol, due_at)
+    SELECT 'equity_quote', 'S' || i, pricing.clock() FROM generate_series(1, %(symbols)s) AS i ORDER BY 2 RETURNING 1)
+INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)
+SELECT 'user' || i, 'equity_quote', 'S' || i FROM generate_series(1, %(symbols)s) AS i CROSS JOIN (SELECT count(*) FROM wanted) AS first
+ORDER BY 3;
