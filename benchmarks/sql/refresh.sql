@@ -20,9 +20,8 @@ WITH priced AS (
 INSERT INTO pricing.provider_limits (provider, name, units, window_seconds) VALUES ('twelvedata', 'minute', %(calls)s, 60);
 
 -- name: watch
--- All are old, and somebody looks at each: the drain's own check finds them due.
-WITH old AS (UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'),
-wanted AS (
+-- Somebody looks at each, and there is no price yet: the drain's own check finds them due.
+WITH wanted AS (
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT 'equity_quote', 'S' || i, pricing.clock() FROM generate_series(1, %(symbols)s) AS i ORDER BY 2 RETURNING 1)
 INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)
