@@ -35,7 +35,7 @@ class Size:
 
 
 FULL = Size(rounds=5, tasks=50_000, slow_tasks=2_500, finished=1_000_000)
-QUICK = Size(rounds=3, tasks=10_000, slow_tasks=400, finished=20_000)
+QUICK = Size(rounds=2, tasks=8_000, slow_tasks=250, finished=20_000)
 TINY = Size(rounds=1, tasks=200, slow_tasks=50, finished=200)
 
 

@@ -32,7 +32,7 @@ class Size:
 
 
 FULL = Size(rounds=5, subscriptions=300_000, symbols=10_000, copies=9, idle_seconds=75)
-QUICK = Size(rounds=3, subscriptions=300_000, symbols=10_000, copies=2, idle_seconds=8)
+QUICK = Size(rounds=3, subscriptions=150_000, symbols=5_000, copies=2, idle_seconds=5)
 TINY = Size(rounds=1, subscriptions=300, symbols=100, copies=1, idle_seconds=1)
 
 
