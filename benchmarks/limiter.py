@@ -155,7 +155,8 @@ def _sandbox(workers: int) -> Iterator[_Sandbox]:
     command = [
         sys.executable,
         "-m",
-        "pricing_pipeline.sandbox",
+        "pricing_pipeline.cli",
+        "sandbox",
         "--port",
         str(port),
         "--credits-per-minute",

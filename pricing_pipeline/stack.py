@@ -210,9 +210,9 @@ def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Chil
     url = environment["PRICING_SANDBOX_URL"]
     return _module(
         "sandbox",
-        "pricing_pipeline.sandbox",
+        "pricing_pipeline.cli",
         environment,
-        options,
+        ["sandbox", *options],
         ready=lambda: _answers(f"{url}/_sandbox/health"),
     )
 

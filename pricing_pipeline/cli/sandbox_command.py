@@ -73,7 +73,7 @@ def sandbox(
     Example: pricing-pipeline sandbox --port 8100 --credits-per-minute 8 --credits-per-day 800
     """
     from pricing_pipeline.cli.output import print_event
-    from pricing_pipeline.sandbox.server import create_app, listen, make_server
+    from pricing_pipeline.sandbox.server import serve
     from pricing_pipeline.sandbox.settings import SandboxSettings
 
     settings = SandboxSettings(
@@ -94,17 +94,12 @@ def sandbox(
         recordings=recordings,
         log_path=log,
     )
-    with listen(settings) as sock:
-        url = f"http://{settings.host}:{sock.getsockname()[1]}"
-        application = create_app(settings)
+
+    def say(url: str, providers: list[str]) -> None:
         if as_json:
-            print_event(
-                {"event": "listening", "url": url, "providers": sorted(application.state.sandbox.providers)}
-            )
+            print_event({"event": "listening", "url": url, "providers": providers})
         else:
-            names = ", ".join(f"{url}/{name}" for name in sorted(application.state.sandbox.providers))
+            names = ", ".join(f"{url}/{name}" for name in providers)
             typer.echo(f"The sandbox answers at {names}. Ctrl-C stops it.")
-        try:
-            make_server(application).run(sockets=[sock])
-        finally:
-            application.state.sandbox.log.close()
+
+    serve(settings, on_listening=say)

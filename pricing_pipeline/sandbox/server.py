@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 
 import uvicorn
 from starlette.applications import Starlette
@@ -88,11 +89,20 @@ def make_server(app: Starlette) -> uvicorn.Server:
     )
 
 
-def serve(settings: SandboxSettings, clock: Clock = system_clock) -> None:
-    """Serve until SIGINT or SIGTERM. Raises SupervisorError or SettingsError when it cannot start."""
+def serve(
+    settings: SandboxSettings,
+    clock: Clock = system_clock,
+    *,
+    on_listening: Callable[[str, list[str]], None] = lambda url, providers: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; `on_listening` is told the URL and the providers below it.
+
+    Raises SupervisorError or SettingsError when it cannot start.
+    """
     with listen(settings) as sock:
         app = create_app(settings, clock)
         sandbox: Sandbox = app.state.sandbox
+        on_listening(f"http://{settings.host}:{sock.getsockname()[1]}", sorted(sandbox.providers))
         try:
             make_server(app).run(sockets=[sock])
         finally:

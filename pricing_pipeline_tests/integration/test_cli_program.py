@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 import shlex
@@ -16,8 +15,7 @@ import httpx
 import pytest
 import typer.main
 
-from pricing_pipeline.cli import app, sandbox_command
-from pricing_pipeline.sandbox import __main__ as sandbox_alone
+from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
 
 SLOW = {
@@ -153,15 +151,6 @@ def test_starting_imports_nothing_slow() -> None:
     code = "import sys, pricing_pipeline.cli; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not SLOW & set(run.stdout.split())
-
-
-def test_the_sandbox_has_the_same_options_as_on_its_own() -> None:
-    here = dict(inspect.signature(sandbox_command.sandbox).parameters)
-    del here["as_json"]
-    alone = inspect.signature(sandbox_alone.run).parameters
-    assert {name: str(p.default) for name, p in here.items()} == {
-        name: str(p.default) for name, p in alone.items()
-    }
 
 
 def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine) -> None:

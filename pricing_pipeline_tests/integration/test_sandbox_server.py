@@ -151,9 +151,18 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_the_module_serves_as_its_own_process_until_told_to_stop(sign, tmp_path):
+def test_the_command_serves_as_its_own_process_until_told_to_stop(sign, tmp_path):
     port, log = free_port(), tmp_path / "calls.jsonl"
-    command = [sys.executable, "-m", "pricing_pipeline.sandbox", "--port", str(port), "--log", str(log)]
+    command = [
+        sys.executable,
+        "-m",
+        "pricing_pipeline.cli",
+        "sandbox",
+        "--port",
+        str(port),
+        "--log",
+        str(log),
+    ]
     command += ["--credits-per-minute", "8", "--credits-per-day", "800", "--key", "canary-key"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -173,11 +182,12 @@ def test_the_module_serves_as_its_own_process_until_told_to_stop(sign, tmp_path)
         assert (usage["plan_limit"], usage["plan_daily_limit"]) == (8, 800)
         second = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20, check=False)
         assert second.returncode == 1
-        assert second.stderr.strip().startswith("The sandbox cannot start: 127.0.0.1:")
+        assert second.stderr.startswith("error: The sandbox cannot start: 127.0.0.1:")
         assert "Traceback" not in second.stderr
     finally:
         process.send_signal(sign)
         out, errors = process.communicate(timeout=10)
-    assert (out, errors) == ("", "")
+    assert out.startswith("The sandbox answers at http://127.0.0.1:")
+    assert errors == ""
     assert json.loads(log.read_text())["path"] == "/api_usage"
     assert "canary-key" not in log.read_text()
