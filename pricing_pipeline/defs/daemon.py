@@ -48,11 +48,15 @@ def main() -> None:
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
-        # How often it looks for backfills, which no setting offers; by itself, every half a minute.
-        dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+        look_for_backfills_often()
         target = WorkspaceFileTarget([workspace])
         with dagster_daemon.daemon_controller_from_instance(instance, target) as controller:
             controller.check_daemon_loop()
+
+
+def look_for_backfills_often() -> None:
+    """Every five seconds, which no setting offers: by itself Dagster looks every half a minute."""
+    dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
 
 
 def prepare() -> None:
