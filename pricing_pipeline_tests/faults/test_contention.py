@@ -102,6 +102,16 @@ def test_b6_first_heartbeats_by_hundreds_on_one_pair_make_one_task(core: Core, d
     assert max(task.priority for task in core.tasks("AAPL")) == 12 * 40 + 1
 
 
+def clean_at_once(database_url: str, rounds: int) -> None:
+    """The clean-up without its minute of grace, and never giving way to who comes: so the race is met all the time."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for _ in range(rounds):
+            connection.execute("UPDATE pricing.demand SET created_at = created_at - interval '1 hour'")
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('pricing.add_demand', 0))")
+                connection.execute("SELECT pricing.clean_subscriptions()")
+
+
 @pytest.mark.parametrize("turn", range(3))
 def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     core: Core, database_url: str, turn: int
@@ -120,11 +130,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
                     connection.execute("SELECT pricing.unsubscribe(%s, %s, %s)", arguments)
 
     def clean(number: int) -> None:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for _ in range(rounds):
-                # Demand is spared for a minute; without that grace the race is met all the time.
-                connection.execute("UPDATE pricing.demand SET created_at = created_at - interval '1 hour'")
-                connection.execute("SELECT pricing.clean_subscriptions()")
+        clean_at_once(database_url, rounds)
 
     def check(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -173,10 +179,7 @@ def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
                     connection.execute(f"SELECT pricing.{end}(%s, %s, %s)", [f"user {number}", *arguments])
 
     def clean(number: int) -> None:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            for _ in range(rounds):
-                connection.execute("UPDATE pricing.demand SET created_at = created_at - interval '1 hour'")
-                connection.execute("SELECT pricing.clean_subscriptions()")
+        clean_at_once(database_url, rounds)
 
     def check(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:

@@ -44,14 +44,7 @@ BEGIN
     END IF;
 
     PERFORM pricing.check_pairs(new_types, new_symbols);
-    LOOP
-        PERFORM pricing.add_demand(new_types, new_symbols, now_);
-        -- A clean-up that runs now either passes these over, or has taken some away: then they are put back.
-        PERFORM FROM pricing.demand d JOIN unnest(new_types, new_symbols) AS u (data_type, symbol) USING (data_type, symbol)
-        ORDER BY d.data_type, d.symbol FOR KEY SHARE OF d;
-        GET DIAGNOSTICS kept = ROW_COUNT;
-        EXIT WHEN kept = cardinality(new_symbols);
-    END LOOP;
+    PERFORM pricing.add_demand(new_types, new_symbols, now_);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
     -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
@@ -96,7 +89,9 @@ COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
 CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- What is new is written in key order, and demand before what refers to it.
+    -- Many come at once, but nobody while the clean-up takes demand away: so what is found here stays.
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('pricing.add_demand', 0));
+    -- What is new is written in key order.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
@@ -236,33 +231,32 @@ BEGIN
     IF removed > 0 THEN
         PERFORM pricing.note_views(gone_types, gone_symbols);
     END IF;
-    -- Grace and SKIP LOCKED: a heartbeat that is just arriving keeps its demand; the foreign keys guard the rest.
+    -- Who comes now is not kept waiting; what nobody wants can wait for the next round.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.add_demand', 0)) THEN
+        RETURN removed;
+    END IF;
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
     -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
     -- types it stays: a viewer may only have raised what the schedule had queued.
-    BEGIN
-        SET CONSTRAINTS pricing.subscription_has_demand IMMEDIATE;
-        WITH idle AS (
-            DELETE FROM pricing.demand d USING (
-                SELECT x.data_type, x.symbol FROM pricing.demand x
-                WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
-                  AND (x.read_at IS NULL OR x.read_at < now_ - interval '5 minutes')
-                  AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
-                                  WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
-                  AND NOT EXISTS (SELECT FROM pricing.holdings h
-                                  WHERE (h.data_type, h.active_symbol) = (x.data_type, x.symbol))
-                ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwanted
-            WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
-            RETURNING d.data_type, d.symbol)
-        SELECT array_agg(q.id) INTO waiting
-        FROM idle JOIN pricing.data_type_registry r USING (data_type)
-        JOIN pricing.api_call_queue_live q
-            ON (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
-        WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0;
-        PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
-    EXCEPTION WHEN foreign_key_violation THEN
-        NULL; -- someone came meanwhile; the next round cleans the others
-    END;
+    SET CONSTRAINTS pricing.subscription_has_demand IMMEDIATE;
+    WITH idle AS (
+        DELETE FROM pricing.demand d USING (
+            SELECT x.data_type, x.symbol FROM pricing.demand x
+            WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
+              AND (x.read_at IS NULL OR x.read_at < now_ - interval '5 minutes')
+              AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
+                              WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+              AND NOT EXISTS (SELECT FROM pricing.holdings h
+                              WHERE (h.data_type, h.active_symbol) = (x.data_type, x.symbol))
+            ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwanted
+        WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
+        RETURNING d.data_type, d.symbol)
+    SELECT array_agg(q.id) INTO waiting
+    FROM idle JOIN pricing.data_type_registry r USING (data_type)
+    JOIN pricing.api_call_queue_live q
+        ON (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
+    WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0;
+    PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     RETURN removed;
 END $$;
 COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.';
@@ -283,22 +277,15 @@ BEGIN
         RAISE EXCEPTION 'unknown data type(s): %', retired
             USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    LOOP
-        BEGIN
-            PERFORM pricing.add_demand(data_types, symbols, now_);
-            WITH opened AS (
-                INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
-                SELECT DISTINCT hold.user_id, u.data_type, u.symbol, now_
-                FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-                ON CONFLICT ON CONSTRAINT holdings_pkey DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL
-                    WHERE h.status = 'closed'
-                RETURNING h.data_type, h.symbol)
-            SELECT array_agg(o.data_type), array_agg(o.symbol) INTO new_types, new_symbols FROM opened o;
-            EXIT;
-        EXCEPTION WHEN foreign_key_violation THEN
-            NULL; -- the clean-up took the pair away in this moment; it is put back
-        END;
-    END LOOP;
+    PERFORM pricing.add_demand(data_types, symbols, now_);
+    WITH opened AS (
+        INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
+        SELECT DISTINCT hold.user_id, u.data_type, u.symbol, now_
+        FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
+        ON CONFLICT ON CONSTRAINT holdings_pkey DO UPDATE SET since = excluded.since, status = 'active', closed_at = NULL
+            WHERE h.status = 'closed'
+        RETURNING h.data_type, h.symbol)
+    SELECT array_agg(o.data_type), array_agg(o.symbol) INTO new_types, new_symbols FROM opened o;
     IF new_types IS NULL THEN
         RETURN 0;
     END IF;

@@ -69,10 +69,11 @@ BEGIN
     FOR duty_ IN
         SELECT v.name FROM (VALUES
             ('recover_tasks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
-            ('clean_subscriptions', interval '1 minute'), ('repair_demand', interval '1 minute'),
-            ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
+            ('repair_demand', interval '1 minute'), ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
             ('resolve_tasks', interval '1 minute'), ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('prune', interval '1 hour'),
+            -- Nobody can begin to watch from here to the end, so little comes after it.
+            ('clean_subscriptions', interval '1 minute'),
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
