@@ -1,0 +1,1 @@
+-- What the queue and the demand are found by.

@@ -1,0 +1,1 @@
+-- Corporate actions, and what was believed when.

@@ -1,0 +1,1 @@
+-- Trading calendars, gaps, and what a backfill costs.

@@ -1,0 +1,1 @@
+-- What people decide about held values, and how long prices are kept.
