@@ -917,6 +917,14 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
+-- A latest price that was just released was last confirmed when its provider last sent it, not when a person believed it.
+CREATE FUNCTION pricing.date_released(wanted bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.date_released(bigint) TO pricing_worker;
+
+-- Notes what a person has decided on a held value: released (its caller has stored it, in this transaction) or rejected. Returns that, or released_already, rejected_already, unknown. What is released is a price and stays one; what is rejected can be released.
+CREATE FUNCTION pricing.decide_held(wanted bigint, decision text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.decide_held(bigint,text,text,text) TO pricing_worker;
+
 -- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
@@ -1124,11 +1132,11 @@ TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
--- Forgets values 90 days after a person decided on them, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
+-- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
 
--- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts. Returns how many are new.
+-- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 

@@ -210,7 +210,13 @@ def _in_company(
     steps = [_Step(point.at, float(point.value), is_anchor=True) for point in known.anchors]
     stamps = {row.observed_at for row in rows}
     steps += [_Step(p.at, float(p.value)) for p in known.witnesses if p.at not in stamps]
-    steps += [_Step(row.observed_at, float(row.close), row) for row in rows]
+    # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
+    steps += [
+        _Step(
+            row.observed_at, float(row.close), row, is_anchor=known.stored.get(row.observed_at) == row.close
+        )
+        for row in rows
+    ]
     steps.sort(key=lambda step: step.at)
     typical = _typical(steps)
     levels = _levels(steps, typical)

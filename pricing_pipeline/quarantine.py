@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain import Call, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure
 from pricing_pipeline.plausibility import Doubt, Doubted, Point
 
 MAX_BODY = 1_000_000
@@ -51,6 +52,47 @@ class HeldValue:
     last_seen_at: datetime
     call_id: int
     has_body: bool
+    status: str
+    """held, released or rejected; the four below say who decided so, when and why."""
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resolution: str | None
+    bar: Mapping[str, str] | None
+    """All that would be stored, as text; None where it could not be read."""
+
+    @property
+    def observation(self) -> Observation | None:
+        """The value as its provider gave it; None when it could not be read, or names no time."""
+        if self.bar is None or self.observed_at is None:
+            return None
+
+        def number(name: str) -> Decimal | None:
+            return None if self.bar is None or name not in self.bar else Decimal(self.bar[name])
+
+        return Observation(
+            symbol=self.symbol,
+            observed_at=self.observed_at,
+            close=Decimal(self.bar["close"]),
+            text=self.value,
+            currency=self.bar.get("currency"),
+            open=number("open"),
+            high=number("high"),
+            low=number("low"),
+            volume=number("volume"),
+            adjustment=Adjustment(self.bar["adjustment"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A believed value to compare a held one with: `place` is before, same, after or other type."""
+
+    place: str
+    data_type: str
+    observed_at: datetime
+    price: Decimal
+    currency: str | None
+    provider: str
 
 
 def hold(
@@ -91,10 +133,67 @@ def counts(connection: Connection) -> list[Count]:
     return [Count(**row) for row in connection.execute(query("quarantine.counts")).mappings()]
 
 
-def held(connection: Connection, data_type: str | None, symbol: str | None, at_most: int) -> list[HeldValue]:
-    """Held values of one data type and symbol or of all, those that came last first."""
-    parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most}
+def held(
+    connection: Connection,
+    data_type: str | None,
+    symbol: str | None,
+    at_most: int,
+    status: str | None = "held",
+) -> list[HeldValue]:
+    """Values of one data type and symbol or of all, in one state or (None) in all, those that came last first."""
+    parameters = {"data_type": data_type, "symbol": symbol, "at_most": at_most, "status": status}
     return [HeldValue(**row) for row in connection.execute(query("quarantine.list"), parameters).mappings()]
+
+
+def show(connection: Connection, value_id: int) -> HeldValue | None:
+    """One value, whatever has become of it; None when there is none of this id."""
+    row = connection.execute(query("quarantine.show"), {"value_id": value_id}).mappings().one_or_none()
+    return None if row is None else HeldValue(**row)
+
+
+def neighbours(connection: Connection, value_id: int) -> list[Neighbour]:
+    """What is believed around a held value, oldest first."""
+    rows = connection.execute(query("quarantine.neighbours"), {"value_id": value_id})
+    return [
+        Neighbour(
+            row.place,
+            row.data_type,
+            row.observed_at,
+            Decimal(row.amount).scaleb(-row.scale),
+            row.currency,
+            row.provider,
+        )
+        for row in rows
+    ]
+
+
+def released(
+    connection: Connection, call: Call, symbols: Sequence[str]
+) -> set[tuple[str, datetime, Decimal]]:
+    """Values (symbol, time, price) of the call's provider that people have released: they are believed for good."""
+    parameters = {"data_type": call.data_type, "provider": call.provider, "symbols": list(symbols)}
+    rows = connection.execute(query("quarantine.released"), parameters)
+    return {(row.symbol, row.observed_at, row.value) for row in rows}
+
+
+def end_hold_off(connection: Connection, value: HeldValue) -> None:
+    """What failed for a value that a person believes is asked for again at once; locks its pair if it was held off."""
+    parameters = {"data_type": value.data_type, "symbol": value.symbol}
+    connection.execute(query("quarantine.end_hold_off"), parameters)
+
+
+def decide(connection: Connection, value_id: int, decision: str, by: str, why: str | None) -> str:
+    """Note that a person has `released` or `rejected` a value.
+
+    Returns that; `released_already` or `rejected_already` when somebody was quicker, and nothing changes; or `unknown`.
+    """
+    parameters = {"value_id": value_id, "decision": decision, "by_whom": by, "why": why}
+    return str(connection.execute(query("quarantine.decide"), parameters).scalar_one())
+
+
+def date_released(connection: Connection, value_id: int) -> None:
+    """Let a latest price that was just released be as old as its provider's last word."""
+    connection.execute(query("quarantine.date_released"), {"value_id": value_id})
 
 
 def body(connection: Connection, value_id: int) -> bytes | None:

@@ -278,6 +278,15 @@ def _judged(
         for symbol, points in quarantine.witnesses(connection, call, doubted).items():
             about = replace(known[symbol], witnesses=points)
             verdicts[symbol] = judge(about, by_symbol[symbol], call.fetcher, is_latest=is_latest)
+        released = quarantine.released(connection, call, doubted)
+        for verdict in (verdicts[symbol] for symbol in doubted if released):
+            believed = [
+                one.observation
+                for one in verdict.held
+                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
+            ]
+            verdict.held = [one for one in verdict.held if one.observation not in believed]
+            verdict.good = sorted(verdict.good + believed, key=lambda row: row.observed_at)
     return verdicts
 
 

@@ -37,6 +37,19 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Decided(StrEnum):
+    """The states of a held value."""
+
+    HELD = "held"
+    RELEASED = "released"
+    REJECTED = "rejected"
+    ALL = "all"
+
+
+HeldIds = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
+Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Kept with the decision.")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who decides; else your login.")]
+
 _LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
 
 
@@ -259,6 +272,7 @@ def quarantine_list(
     symbol: Annotated[
         str | None, typer.Option("--symbol", metavar="SYMBOL", help="Only this symbol.")
     ] = None,
+    state: Annotated[Decided, typer.Option("--status", help="Only values in this state.")] = Decided.HELD,
     at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
     as_json: Json = False,
 ) -> None:
@@ -269,21 +283,56 @@ def quarantine_list(
     """
     from pricing_pipeline.cli import held
 
-    held.show(data_type, symbol, at_most, as_json=as_json)
+    held.show_all(data_type, symbol, None if state is Decided.ALL else state.value, at_most, as_json=as_json)
 
 
-def quarantine_body(
+def quarantine_show(
     value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
+    body: Annotated[
+        bool,
+        typer.Option("--body", help="Write the answer that brought it, byte for byte, and nothing else."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the answer that brought a held value, as its provider sent it but for API keys.
+    """Show one held value: why it is not believed, what is stored around it, and the answer that brought it.
 
     \b
-    Example: pricing-pipeline quarantine body 17
+    Example: pricing-pipeline quarantine show 17 --body
     """
     from pricing_pipeline.cli import held
 
-    held.body(value_id, as_json=as_json)
+    if body and as_json:
+        raise typer.BadParameter("--body writes what the provider sent; leave it out with --json")
+    if body:
+        held.write_body(value_id)
+    else:
+        held.show(value_id, as_json=as_json)
+
+
+def quarantine_release(ids: HeldIds, why: Why = None, by: By = None, as_json: Json = False) -> None:
+    """Believe held values after all: each is stored exactly as its provider sent it.
+
+    A value enters the history, and is the latest price if none is newer. The exit code is 1 when one could not be.
+
+    \b
+    Example: pricing-pipeline quarantine release 17 18 --why "checked with the exchange"
+    """
+    from pricing_pipeline.cli import held
+
+    if not held.decide(ids, by, why, release=True, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def quarantine_reject(ids: HeldIds, why: Why = None, by: By = None, as_json: Json = False) -> None:
+    """Keep held values out for good. When one comes again it is counted, and nobody is asked.
+
+    \b
+    Example: pricing-pipeline quarantine reject 17 --why "pence for pounds"
+    """
+    from pricing_pipeline.cli import held
+
+    if not held.decide(ids, by, why, release=False, as_json=as_json):
+        raise typer.Exit(1)
 
 
 def queue_list(

@@ -1,31 +1,40 @@
-"""`quarantine list|body`: values that are not believed, for people to look at."""
+"""`quarantine list|show|release|reject`: values that are not believed, for people to look at and decide on."""
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import typer
 
-from pricing_pipeline import quarantine
-from pricing_pipeline.cli.database import open_connection
-from pricing_pipeline.cli.output import iso, moment, print_json, print_table
+from pricing_pipeline import quarantine, reviews
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table
+from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
+from pricing_pipeline.quarantine import HeldValue, Neighbour
+from pricing_pipeline.reviews import Decision
 from pricing_pipeline.settings import load_settings
 
+_EXCERPT = 600
+"""Characters of the answer that `show` prints around the value."""
+_REFUSALS = frozenset({"unknown", "unreadable", "retired"})
+_PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
-def show(data_type: str | None, symbol: str | None, at_most: int, *, as_json: bool) -> None:
+
+def show_all(
+    data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
+) -> None:
     """Tell which values are held, and why; those that came last first."""
     with open_connection(load_settings()) as connection:
-        values = quarantine.held(connection, data_type, symbol, at_most)
+        values = quarantine.held(connection, data_type, symbol, at_most, status)
     if as_json:
-        print_json(
-            {
-                "values": [
-                    asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)} for one in values
-                ]
-            }
-        )
+        print_json({"values": [_content(one) for one in values]})
     elif values:
         rows = [
             (
@@ -39,40 +48,162 @@ def show(data_type: str | None, symbol: str | None, at_most: int, *, as_json: bo
                 one.reason,
                 one.times,
                 moment(one.last_seen_at),
+                one.status if one.resolved_by is None else f"{one.status} by {one.resolved_by}",
             )
             for one in values
         ]
-        headings = [
-            "id",
-            "data type",
-            "symbol",
-            "provider",
-            "of (UTC)",
-            "value",
-            "kind",
-            "why",
-            "times",
-            "last",
-        ]
-        print_table(headings, rows, right=["id", "value", "times"])
+        headings = ["id", "data type", "symbol", "provider", "of (UTC)", "value", "kind", "why", "times"]
+        print_table([*headings, "last", "state"], rows, right=["id", "value", "times"])
     else:
-        typer.echo("no value is held.")
+        typer.echo(f"no value is {status}." if status else "no value was ever held.")
 
 
-def body(value_id: int, *, as_json: bool) -> None:
-    """Write the body that brought a held value, byte for byte, or as text within JSON.
-
-    Raises UnknownValue when it is not kept.
-    """
+def show(value_id: int, *, as_json: bool) -> None:
+    """Tell everything about one value. Raises UnknownValue."""
     with open_connection(load_settings()) as connection:
+        value = quarantine.show(connection, value_id)
+        if value is None:
+            raise _unknown(value_id)
+        near = quarantine.neighbours(connection, value_id)
         found = quarantine.body(connection, value_id)
+    answer = None if found is None else found.decode("utf-8", "replace")
+    if as_json:
+        print_json({**_content(value), "around": [asdict(one) for one in near], "body": answer})
+    else:
+        _say(value, near, answer)
+
+
+def write_body(value_id: int) -> None:
+    """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
+    with open_connection(load_settings()) as connection:
+        value = quarantine.show(connection, value_id)
+        found = quarantine.body(connection, value_id)
+    if value is None:
+        raise _unknown(value_id)
     if found is None:
         raise UnknownValue(
-            f"no answer is kept for a held value {value_id}. Bodies are kept 90 days; "
-            "`pricing-pipeline quarantine list` shows which values are held."
+            f"the answer that brought value {value_id} is not kept any more: answers are kept 90 days. "
+            f"`pricing-pipeline quarantine show {value_id}` shows what is known of it."
         )
-    if as_json:
-        print_json({"value_id": value_id, "body": found.decode("utf-8", "replace")})
-        return
     sys.stdout.buffer.write(found)
     sys.stdout.buffer.flush()
+
+
+def decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool, as_json: bool) -> bool:
+    """Release or reject values, each in a transaction of its own; False when one could not be."""
+    who = by or _login()
+    decide_one = reviews.release if release else reviews.reject
+    with open_engine(load_settings()) as engine:
+        made = [decide_one(engine, value_id, who, why) for value_id in dict.fromkeys(ids)]
+    refused = [one for one in made if _is_refused(one, release=release)]
+    if as_json:
+        print_json(
+            {
+                "values": [
+                    {
+                        "value_id": one.value_id,
+                        "outcome": one.outcome,
+                        "is_latest": one.is_latest,
+                        "revised": one.revised,
+                    }
+                    for one in made
+                ],
+                "counts": dict(Counter(one.outcome for one in made)),
+            }
+        )
+    else:
+        for one in made:
+            typer.echo(f"value {one.value_id}: {_said(one, release=release)}.")
+    return not refused
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return f"user {os.getuid()}"
+
+
+def _is_refused(one: Decision, *, release: bool) -> bool:
+    return one.outcome in _REFUSALS or (one.outcome == "released_already" and not release)
+
+
+def _said(one: Decision, *, release: bool) -> str:
+    value = one.value
+    match one.outcome:
+        case "released" if value is not None:
+            where = "and is the latest price" if one.is_latest else "in the history"
+            how = ", in the place of another value, which is kept as a revision" if one.revised else ""
+            return f"{value.value} of {value.symbol} is stored, {where}{how}"
+        case "rejected":
+            return "stays out; when it comes again nobody is asked"
+        case "released_already" if not release:
+            return (
+                "is not rejected: it was released and is a price now. What its provider sends for that time next "
+                "takes its place"
+            )
+        case "released_already" | "rejected_already" if value is not None:
+            when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""
+            return f"nothing to do: it was {one.outcome.removesuffix('_already')}{when}"
+        case "unreadable":
+            return "is not released: its answer gave no value that could be stored; `quarantine show` has the answer"
+        case "retired" if value is not None:
+            return f"is not released: its data type {value.data_type} is retired"
+    return "there is none; `quarantine list --status all` shows those there are"
+
+
+def _unknown(value_id: int) -> UnknownValue:
+    return UnknownValue(
+        f"there is no held value {value_id}. `pricing-pipeline quarantine list --status all` shows those there are."
+    )
+
+
+def _content(one: HeldValue) -> dict[str, Any]:
+    return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
+
+
+def _say(value: HeldValue, near: Sequence[Neighbour], answer: str | None) -> None:
+    bar = {name: said for name, said in (value.bar or {}).items() if name != "adjustment"}
+    decided = (
+        None
+        if value.resolved_at is None
+        else f"{value.status} by {value.resolved_by} at {moment(value.resolved_at)}"
+    )
+    lines = {
+        "value": value.value_id,
+        "what": f"{value.data_type} {value.symbol}, of {moment(value.observed_at) or 'no time that can be'}",
+        "sent": ", ".join(f"{name} {said}" for name, said in bar.items()) or value.value,
+        "by": f"{value.provider}, call {value.call_id}",
+        "not believed": f"{value.kind}: {value.reason}",
+        "came": f"{value.times} times, last at {moment(value.last_seen_at)}",
+        "decided": decided,
+        "because": value.resolution,
+    }
+    for name, said in lines.items():
+        if said not in (None, ""):
+            typer.echo(f"{name + ':':<14}{said}")
+    if near:
+        typer.echo()
+        rows = [
+            (_PLACES[n.place], moment(n.observed_at), decimal(n.price), n.currency, n.data_type, n.provider)
+            for n in near
+        ]
+        print_table(["stored", "of (UTC)", "price", "", "data type", "provider"], rows, right=["price"])
+    if answer is not None:
+        typer.echo()
+        typer.echo(_excerpt(answer, value.value))
+    if value.status == "held":
+        hint(
+            f"`pricing-pipeline quarantine release {value.value_id}` stores it, "
+            f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good."
+        )
+
+
+def _excerpt(answer: str, value: str) -> str:
+    """The part of an answer where the value stands; all of a short one."""
+    if len(answer) <= _EXCERPT:
+        return answer
+    place = answer.find(value) if value else -1
+    start = max(0, place - _EXCERPT // 2) if place >= 0 else 0
+    part = answer[start : start + _EXCERPT]
+    return f"{'…' if start else ''}{part}{'…' if start + _EXCERPT < len(answer) else ''}"

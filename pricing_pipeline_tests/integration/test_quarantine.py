@@ -261,9 +261,18 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
         ("EUR/USD", "110", "unit", 1)
     ]
     value_id = str(shown[0]["value_id"])
-    assert cli("quarantine", "body", value_id, "--json").json["body"] == BODY.decode()
-    assert cli("quarantine", "body", value_id).stdout == BODY.decode()
-    assert "no answer is kept" in cli("quarantine", "body", "999999").error
+    whole = cli("quarantine", "show", value_id, "--json").json
+    assert (whole["body"], whole["status"], whole["bar"]["close"]) == (BODY.decode(), "held", "110")
+    (near,) = whole["around"]
+    assert (near["place"], near["price"], near["provider"]) == ("before", "1.10000", "twelvedata")
+    assert cli("quarantine", "show", value_id, "--body").stdout == BODY.decode()
+    text = cli("quarantine", "show", value_id)
+    assert all(part in text.stdout for part in ("unit: ", "factor of 100", "before it", BODY.decode()))
+    assert f"quarantine release {value_id}" in text.stderr
+    assert "there is no held value 999999" in cli("quarantine", "show", "999999").error
+    assert "there is no held value 999999" in cli("quarantine", "show", "999999", "--body").error
+    core.rows("DELETE FROM pricing.quarantined_bodies")
+    assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
     assert "110" in cli("quarantine", "list", "--symbol", "EUR/USD").stdout
     assert "no value is held" in cli("quarantine", "list", "--symbol", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]

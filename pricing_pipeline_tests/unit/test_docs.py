@@ -327,7 +327,7 @@ def test_the_readme_lists_every_command_and_no_other() -> None:
     named = {
         " ".join(
             re.match(
-                r"`([a-z]+(?: (?:list|body|pause|resume|show|retry|cancel|add|upgrade|"
+                r"`([a-z]+(?: (?:list|pause|resume|show|retry|cancel|add|upgrade|release|reject|"
                 r"set-key|keys|remove-key|rotate))?)",
                 row[0],
             )[1].split()

@@ -62,16 +62,34 @@ RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    is_quote boolean := (SELECT r.fetcher = 'quote' FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     added integer;
 BEGIN
-    WITH written AS (
+    WITH said AS MATERIALIZED (
+        SELECT DISTINCT ON (h.symbol, h.observed_at, h.kind, h.value) h.*
+        FROM jsonb_to_recordset(held) AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
+        ORDER BY h.symbol, h.observed_at, h.kind, h.value),
+    -- What a person has rejected comes before nobody again: not for another reason, and no quote under a newer time.
+    judged AS MATERIALIZED (
+        SELECT s.*, (
+            SELECT q.value_id FROM pricing.quarantined_values q
+            WHERE q.data_type = wanted_type AND q.symbol = s.symbol AND q.provider = from_provider AND q.value = s.value
+              AND q.status = 'rejected' AND (q.observed_at IS NOT DISTINCT FROM s.observed_at OR (s.value <> '' AND is_quote))
+            ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1) AS rejected_id
+        FROM said s),
+    counted AS (
+        UPDATE pricing.quarantined_values q SET times = q.times + again.times, last_seen_at = now_, last_call_id = from_call
+        FROM (SELECT x.value_id, j.times
+              FROM (SELECT rejected_id, count(*) AS times FROM judged WHERE rejected_id IS NOT NULL GROUP BY 1) j
+              JOIN pricing.quarantined_values x ON x.value_id = j.rejected_id ORDER BY x.value_id FOR UPDATE OF x) again
+        WHERE q.value_id = again.value_id),
+    written AS (
         INSERT INTO pricing.quarantined_values AS q
             (data_type, symbol, provider, observed_at, kind, value, reason, bar, call_id, recorded_at, last_seen_at, last_call_id)
-        SELECT DISTINCT ON (h.symbol, h.observed_at, h.kind, h.value)
-               wanted_type, h.symbol, from_provider, h.observed_at, h.kind, h.value, left(h.reason, 500), h.bar,
+        SELECT wanted_type, j.symbol, from_provider, j.observed_at, j.kind, j.value, left(j.reason, 500), j.bar,
                from_call, now_, now_, from_call
-        FROM jsonb_to_recordset(held) AS h (symbol text, observed_at timestamptz, kind text, value text, reason text, bar jsonb)
-        ORDER BY h.symbol, h.observed_at, h.kind, h.value
+        FROM judged j WHERE j.rejected_id IS NULL
+        ORDER BY j.symbol, j.observed_at, j.kind, j.value
         ON CONFLICT ON CONSTRAINT same_value_is_one_row DO UPDATE
             SET times = q.times + 1, last_seen_at = excluded.last_seen_at, last_call_id = excluded.last_call_id
         RETURNING q.call_id = from_call AS is_new)
@@ -83,7 +101,47 @@ BEGIN
     RETURN added;
 END $$;
 COMMENT ON FUNCTION pricing.quarantine(text, text, bigint, jsonb, bytea, integer, integer) IS
-    'Keeps values of one call that are not believed, and the call''s body when one of them is new; the same value again only counts. Returns how many are new.';
+    'Keeps values of one call that are not believed, and the call''s body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.decide_held(wanted bigint, decision text, by_whom text, why text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    found_ pricing.quarantined_values;
+    was text;
+BEGIN
+    IF decision NOT IN ('released', 'rejected') THEN
+        RAISE EXCEPTION 'a held value is released or rejected, not %', decision USING ERRCODE = 'invalid_parameter_value';
+    ELSIF coalesce(btrim(by_whom), '') = '' THEN
+        RAISE EXCEPTION 'a decision on a held value needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO found_ FROM pricing.quarantined_values q WHERE q.value_id = wanted FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    END IF;
+    was := found_.status;
+    IF was IN (decision, 'released') THEN
+        RETURN was || '_already';
+    END IF;
+    UPDATE pricing.quarantined_values q
+    SET status = decision, resolved_at = now_, resolved_by = left(btrim(by_whom), 200), resolution = left(why, 500)
+    WHERE q.value_id = wanted;
+    RETURN decision;
+END $$;
+COMMENT ON FUNCTION pricing.decide_held(bigint, text, text, text) IS
+    'Notes what a person has decided on a held value: released (its caller has stored it, in this transaction) or rejected. Returns that, or released_already, rejected_already, unknown. What is released is a price and stays one; what is rejected can be released.';
+
+
+CREATE OR REPLACE FUNCTION pricing.date_released(wanted bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.latest_prices l SET fetched_at = q.last_seen_at
+    FROM pricing.quarantined_values q
+    WHERE q.value_id = wanted AND (l.data_type, l.symbol, l.observed_at, l.call_id) = (q.data_type, q.symbol, q.observed_at, q.call_id)
+      AND l.fetched_at > q.last_seen_at
+$$;
+COMMENT ON FUNCTION pricing.date_released(bigint) IS
+    'A latest price that was just released was last confirmed when its provider last sent it, not when a person believed it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_quarantine() RETURNS integer
@@ -96,7 +154,7 @@ BEGIN
     DELETE FROM pricing.quarantined_values q
     WHERE q.value_id IN (
         SELECT x.value_id FROM pricing.quarantined_values x
-        WHERE x.resolved_at < now_ - interval '90 days' OR (x.status = 'held' AND x.last_seen_at < now_ - interval '400 days')
+        WHERE greatest(x.resolved_at, x.last_seen_at) < now_ - interval '90 days' AND x.status <> 'held' OR (x.status = 'held' AND x.last_seen_at < now_ - interval '400 days')
         UNION ALL
         SELECT ranked.value_id FROM (
             SELECT x.value_id, row_number() OVER (PARTITION BY x.data_type, x.symbol, x.provider ORDER BY x.last_seen_at DESC, x.value_id DESC) AS place
@@ -111,7 +169,7 @@ BEGIN
     RETURN pruned;
 END $$;
 COMMENT ON FUNCTION pricing.prune_quarantine() IS
-    'Forgets values 90 days after a person decided on them, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.';
+    'Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn_frozen() RETURNS integer

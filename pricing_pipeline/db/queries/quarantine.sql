@@ -18,13 +18,58 @@ SELECT data_type, provider, kind, count(*) AS held, count(DISTINCT symbol) AS sy
 FROM pricing.quarantined_values WHERE status = 'held' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: list
--- Held values, the newest first.
+-- Values in one state, or in all, the newest first.
 SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
-       EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body
+       EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
+       status, resolved_at, resolved_by, resolution, bar
 FROM pricing.quarantined_values q
-WHERE q.status = 'held' AND q.data_type = coalesce(CAST(:data_type AS text), q.data_type)
+WHERE q.status = coalesce(CAST(:status AS text), q.status) AND q.data_type = coalesce(CAST(:data_type AS text), q.data_type)
   AND q.symbol = coalesce(CAST(:symbol AS text), q.symbol)
 ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT :at_most;
+
+-- name: show
+-- One value, whatever has become of it.
+SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
+       EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
+       status, resolved_at, resolved_by, resolution, bar
+FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
+
+-- name: neighbours
+-- What is believed of the same pair just before, at and after the time of a held value, and what other data types last said.
+WITH held AS (SELECT q.data_type, q.symbol, q.observed_at FROM pricing.quarantined_values q WHERE q.value_id = :value_id)
+SELECT n.place, n.data_type, n.observed_at, n.amount, n.scale, n.currency, n.provider FROM held v CROSS JOIN LATERAL (
+    (SELECT 'before' AS place, h.data_type, h.observed_at, h.amount, h.scale, h.currency, h.provider FROM pricing.price_history h
+     WHERE h.data_type = v.data_type AND h.symbol = v.symbol AND h.observed_at < v.observed_at ORDER BY h.observed_at DESC LIMIT 1)
+    UNION ALL
+    SELECT 'same', h.data_type, h.observed_at, h.amount, h.scale, h.currency, h.provider FROM pricing.price_history h
+    WHERE h.data_type = v.data_type AND h.symbol = v.symbol AND h.observed_at = v.observed_at
+    UNION ALL
+    (SELECT 'after', h.data_type, h.observed_at, h.amount, h.scale, h.currency, h.provider FROM pricing.price_history h
+     WHERE h.data_type = v.data_type AND h.symbol = v.symbol AND h.observed_at > v.observed_at ORDER BY h.observed_at LIMIT 1)
+    UNION ALL
+    SELECT 'other type', l.data_type, l.observed_at, l.amount, l.scale, l.currency, l.provider
+    FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
+    WHERE l.symbol = v.symbol AND l.data_type <> v.data_type
+      AND r.asset_class = (SELECT k.asset_class FROM pricing.data_type_registry k WHERE k.data_type = v.data_type)) n
+ORDER BY n.observed_at, n.place, n.data_type;
+
+-- name: released
+-- Of values that are doubted now, those that people have released.
+SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value FROM pricing.quarantined_values q
+WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CAST(:symbols AS text[]))
+  AND q.status = 'released' AND q.bar IS NOT NULL;
+
+-- name: end_hold_off
+-- The pair of a value that is being released is due now, and locked.
+SELECT pricing.end_hold_off(:data_type, ARRAY[CAST(:symbol AS text)]);
+
+-- name: decide
+-- Note a person's decision on a held value; returns what became of it.
+SELECT pricing.decide_held(:value_id, :decision, :by_whom, CAST(:why AS text));
+
+-- name: date_released
+-- A released latest price was confirmed when its provider last sent it.
+SELECT pricing.date_released(:value_id);
 
 -- name: body
 -- The answer that first brought a held value, packed by zlib, and how long it was.
