@@ -239,6 +239,64 @@ CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.collector_call_log TO pricing_worker;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 
+-- Of which days providers have told all splits and dividends of an instrument. Of other days nothing is known, which is not the same as none.
+CREATE TABLE pricing.corporate_action_pairs (
+    asset_class text NOT NULL  -- With symbol: the instrument.
+    symbol text NOT NULL  -- With asset_class: the instrument.
+    covered datemultirange NOT NULL  -- The days of which they were told.
+    fetched_at timestamp with time zone NOT NULL  -- When they were last told.
+    provider text NOT NULL  -- Who told them last.
+    call_id bigint NOT NULL  -- The call in which they were told last.
+    CONSTRAINT corporate_action_pairs_pkey PRIMARY KEY (asset_class, symbol)
+);
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_action_pairs TO pricing_worker;
+GRANT SELECT ON TABLE pricing.corporate_action_pairs TO pricing_reader;
+
+-- What we believed before, from recorded_at until revised_at.
+CREATE TABLE pricing.corporate_action_revisions (
+    asset_class text NOT NULL  -- As in corporate_actions.
+    symbol text NOT NULL  -- As in corporate_actions.
+    ex_on date NOT NULL  -- As in corporate_actions.
+    kind text NOT NULL  -- As in corporate_actions.
+    new_shares numeric  -- As in corporate_actions.
+    old_shares numeric  -- As in corporate_actions.
+    amount bigint  -- As in corporate_actions.
+    scale smallint  -- As in corporate_actions.
+    currency text  -- As in corporate_actions.
+    provider text NOT NULL  -- Who had said so.
+    call_id bigint NOT NULL  -- The call that had brought it.
+    recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
+    revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
+    revised_by bigint NOT NULL  -- The call that brought another one.
+    CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, revised_at)
+);
+GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
+
+-- What happened to shares: splits and cash dividends, as we believe them now. Stored prices are never changed by them; reads apply them.
+CREATE TABLE pricing.corporate_actions (
+    asset_class text NOT NULL  -- With symbol: the instrument.
+    symbol text NOT NULL  -- With asset_class: the instrument.
+    ex_on date NOT NULL  -- The first trading day without it: prices before this day are those that it adjusts.
+    kind text NOT NULL  -- split or dividend.
+    new_shares numeric  -- Of a split: so many new shares ...
+    old_shares numeric  -- ... for so many old ones.
+    amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
+    scale smallint  -- Decimals of amount.
+    currency text  -- Of a dividend: ISO 4217 code; NULL = that of the prices.
+    provider text NOT NULL  -- Who said so.
+    call_id bigint NOT NULL  -- The call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
+    CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
+    CONSTRAINT amount_is_positive CHECK ((amount > 0))
+    CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text])))
+    CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
+    CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
+);
+GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
+
 -- Providers, their address and their allowances.
 CREATE TABLE pricing.data_collectors (
     provider text NOT NULL  -- Its name, as routes and calls have it.
@@ -839,12 +897,24 @@ CREATE INDEX warnings_newest ON pricing.warnings USING btree (source, subject, a
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.warnings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
 
+-- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once.
 CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time zone) TO pricing_worker;
 
 -- Every provider has the row that its claims lock.
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
+
+-- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
+CREATE FUNCTION pricing.adjustment_steps(wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1008,9 +1078,9 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pr
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Stored values of a symbol between two UTC days, both included, oldest first; exact decimals. adjustment says whether prices are as traded (raw) or divided by later splits (splits). Quotes and NAVs have a close only.
-CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date) TO pricing_client, pricing_reader, pricing_worker;
+-- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only.
+CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.
 CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1120,6 +1190,10 @@ GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO p
 -- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.
 CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
+
+-- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
+CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

@@ -93,6 +93,17 @@ class Adjustment(StrEnum):
     """Every split from their day until the day of the answer."""
 
 
+class Adjust(StrEnum):
+    """On which basis history is read."""
+
+    RAW = "raw"
+    """As traded on its day."""
+    SPLITS = "splits"
+    """Divided by every split since."""
+    TOTAL = "total"
+    """That, and without the part of each price that later dividends paid out: for total return."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One value of one symbol as a provider gave it, checked but not yet stored.

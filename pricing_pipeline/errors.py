@@ -99,6 +99,10 @@ class InvalidRange(PricingError):
     """A date range is upside down or lies where no data can be."""
 
 
+class InvalidAdjustment(PricingError):
+    """Prices cannot be read on the basis that was asked for."""
+
+
 class CapExceeded(PricingError):
     """One user asks for more pairs than one user may watch or hold, or for too many new ones a minute.
 

@@ -6,21 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import named, query
-from pricing_pipeline.domain import Adjustment, Call, Observation, Stored
-from pricing_pipeline.errors import ReadReplica
+from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
+from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
 from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_DIGITS = 18
 """Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
 
 _NO_RIGHT = "42501"
 """SQLSTATE of a missing privilege."""
+_DATA_EXCEPTION = "22000"
+"""SQLSTATE with which our functions refuse what cannot be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One stored value of history. For quotes and NAVs open, high, low and volume are None."""
+    """One value of history. For quotes and NAVs open, high, low and volume are None.
+
+    `fetched_at` is when we came to believe it, `call_id` the call that brought it; times are UTC.
+    """
 
     observed_at: datetime
     open: Decimal | None
@@ -65,7 +73,24 @@ class Bar:
     currency: str | None
     provider: str
     fetched_at: datetime
-    adjustment: Adjustment = Adjustment.RAW
+    call_id: int = 0
+    adjustment: Adjust = Adjust.RAW
+
+
+FRAME_COLUMNS = {
+    "open": "object",
+    "high": "object",
+    "low": "object",
+    "close": "object",
+    "volume": "object",
+    "currency": "str",
+    "adjustment": "str",
+    "provider": "str",
+    "call_id": "int64",
+    "fetched_at": "datetime64[us, UTC]",
+}
+"""Columns of `history`'s frame and their dtypes; objects are Decimals, or None."""
+_TIMES = "datetime64[us, UTC]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +231,81 @@ def is_known(connection: Connection, symbol: str) -> bool:
     return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())
 
 
-def history(
-    connection: Connection, symbol: str, data_type: str, first_day: date, last_day: date
+def bars(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    first_day: date,
+    last_day: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | None = None,
 ) -> list[Bar]:
-    """Stored values between two days, both included, oldest first, on the basis that each names."""
-    rows = connection.execute(
-        query("prices.history"),
-        {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
-    )
-    return [_bar(row) for row in rows]
+    """Values between two days (UTC, both included), oldest first, as they were believed at `as_of` (aware; None = now).
+
+    Without `adjust` exactly as stored, on the basis that each names; else on that basis, by the splits and dividends
+    that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done.
+    """
+    parameters = {
+        "data_type": data_type,
+        "symbol": symbol,
+        "first_day": first_day,
+        "last_day": last_day,
+        "as_of": as_of,
+    }
+    if adjust is None:
+        return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
+    try:
+        rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": adjust.value}).all()
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _DATA_EXCEPTION:
+            raise
+        diagnosis = getattr(error.orig, "diag", None)
+        said = (
+            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
+        )
+        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
+    return [
+        Bar(
+            observed_at=row.observed_at,
+            open=row.open,
+            high=row.high,
+            low=row.low,
+            close=row.close,
+            volume=row.volume,
+            currency=row.currency,
+            provider=row.provider,
+            fetched_at=row.recorded_at,
+            call_id=row.call_id,
+            adjustment=Adjust(row.adjustment),
+        )
+        for row in rows
+    ]
+
+
+def history(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    start: date,
+    end: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | None = None,
+) -> DataFrame:
+    """What `bars` gives as a pandas frame, one row a value; docs/prices.md says which dtype each column has.
+
+    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats.
+    """
+    from pandas import DataFrame, DatetimeIndex, Series  # half a second that nobody else waits for
+
+    found = bars(connection, symbol, data_type, start, end, as_of=as_of, adjust=adjust)
+    index = DatetimeIndex([bar.observed_at for bar in found], dtype=_TIMES, name="observed_at")
+    columns = {
+        name: Series([getattr(bar, name) for bar in found], index=index, dtype=dtype)
+        for name, dtype in FRAME_COLUMNS.items()
+    }
+    return DataFrame(columns, index=index)
 
 
 def months(
@@ -318,6 +409,7 @@ def _bar(row: Row[Any]) -> Bar:
         volume=row.volume,
         currency=row.currency,
         provider=row.provider,
-        fetched_at=row.fetched_at,
-        adjustment=Adjustment(row.adjustment),
+        fetched_at=row.recorded_at,
+        call_id=row.call_id,
+        adjustment=Adjust(row.adjustment),
     )

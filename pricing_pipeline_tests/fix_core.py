@@ -271,7 +271,7 @@ class Core:
 
     def history(self, symbol: str, data_type: str, first: date, last: date) -> list[prices.Bar]:
         with self.engine.begin() as connection:
-            return prices.history(connection, symbol, data_type, first, last)
+            return prices.bars(connection, symbol, data_type, first, last)
 
     def finish(self, call: Call, price: str = "100.00", seconds_old: float = 0) -> None:
         """What a worker does with a good answer: the price of each symbol, stored and settled."""

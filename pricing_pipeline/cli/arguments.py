@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import typer
 
-from pricing_pipeline.domain import Window
+from pricing_pipeline.domain import Adjust, Window
 from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -38,6 +38,14 @@ def moment(given: str, option: str) -> datetime:
             f"{option} {given!r} is not a time. Write it like 2026-11-20, or 2026-11-20T15:00"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def basis(given: str, option: str) -> Adjust:
+    """On which basis history is read. Else a usage error."""
+    try:
+        return Adjust(given.lower())
+    except ValueError:
+        raise typer.BadParameter(f"{option} {given!r} is none of: {', '.join(Adjust)}") from None
 
 
 def span(first: date, last: date) -> Window:

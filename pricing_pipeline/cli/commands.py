@@ -180,10 +180,23 @@ def history(
         str | None, typer.Option("--from", metavar="DATE", help="First day; else 30 days before the last.")
     ] = None,
     last: Last = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="As it was believed then; a day means its end."),
+    ] = None,
+    adjust: Annotated[
+        str | None,
+        typer.Option("--adjust", metavar="BASIS", help="raw, splits or total; without it as it is stored."),
+    ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw it instead of listing it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the stored values of a symbol between two days (UTC, both included), oldest first.
+
+    \b
+    raw     as traded on their day
+    splits  divided by every split since
+    total   that, and without the dividends since: for total return
 
     \b
     Example: pricing-pipeline history IBM --data-type equity_daily --from 2008-09 --to 2009-03 --plot
@@ -191,11 +204,18 @@ def history(
     if plot and as_json:
         raise typer.BadParameter("--plot draws for people; leave it out with --json")
     from pricing_pipeline.cli import read
-    from pricing_pipeline.cli.arguments import day
+    from pricing_pipeline.cli.arguments import basis, day, moment
 
-    first_day = None if first is None else day(first, "--from")
-    last_day = None if last is None else day(last, "--to", last=True)
-    read.history(symbol, data_type, first_day, last_day, plot=plot, as_json=as_json)
+    read.history(
+        symbol,
+        data_type,
+        None if first is None else day(first, "--from"),
+        None if last is None else day(last, "--to", last=True),
+        as_of=None if as_of is None else moment(as_of, "--as-of"),
+        adjust=None if adjust is None else basis(adjust, "--adjust"),
+        plot=plot,
+        as_json=as_json,
+    )
 
 
 def document(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from pricing_pipeline import prices
@@ -23,7 +23,7 @@ from pricing_pipeline.cli.output import (
 )
 from pricing_pipeline.cli.plot import Candle, draw
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.domain import Adjustment, DataType, Fetcher, Window
+from pricing_pipeline.domain import Adjust, DataType, Fetcher, Window
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import Bar, LatestPrice
 from pricing_pipeline.settings import load_settings
@@ -90,24 +90,40 @@ def _what_will_come(symbol: str, requested: int, *, is_paused: bool) -> str:
 
 
 def history(
-    symbol: str, data_type: str, first: date | None, last: date | None, *, plot: bool, as_json: bool
+    symbol: str,
+    data_type: str,
+    first: date | None,
+    last: date | None,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | None = None,
+    plot: bool,
+    as_json: bool,
 ) -> None:
     """Tell the values between two days (UTC, both included); the last is today if None, the first 30 days before.
 
-    Raises UnknownDataType, UnknownSymbol, and InvalidRange when the days are upside down.
+    With `as_of` as they were believed then, with `adjust` on that basis. Raises UnknownDataType, UnknownSymbol,
+    InvalidAdjustment, and InvalidRange when the days are upside down.
     """
     with open_connection(load_settings()) as connection:
         last_day = last or reads.today(connection)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
         kind = reads.data_type(connection, data_type)
-        bars = prices.history(connection, symbol, data_type, days.start, days.end)
+        bars = prices.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
         if not bars:
             reads.require_instruments(connection, kind, [symbol])
-        missing = "" if bars else _what_is_missing(symbol, kind, days)
+        missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
     if as_json:
-        rows = [_row(bar, kind) for bar in bars]
+        asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
-            {"symbol": symbol, "data_type": data_type, "from": days.start, "to": days.end, "rows": rows}
+            {
+                "symbol": symbol,
+                "data_type": data_type,
+                "from": days.start,
+                "to": days.end,
+                **{name: value for name, value in asked.items() if value is not None},
+                "rows": [_row(bar, kind) for bar in bars],
+            }
         )
     elif plot and bars:
         _draw(symbol, kind, bars)
@@ -128,6 +144,7 @@ def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
         "currency": bar.currency,
         "provider": bar.provider,
         "fetched_at": bar.fetched_at,
+        "call_id": bar.call_id,
         "adjustment": bar.adjustment.value,
     }
 
@@ -152,7 +169,9 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         return [when, *("" if value is None else decimal(value) for value in values), bar.currency]
 
     print_table(["day" if _is_daily(kind) else "time (UTC)", *shown, ""], map(cells, bars), right=shown)
-    if any(bar.adjustment is Adjustment.SPLITS for bar in bars):
+    if any(bar.adjustment is Adjust.TOTAL for bar in bars):
+        hint("These prices are divided by every split since their day, and without the dividends since.")
+    elif any(bar.adjustment is Adjust.SPLITS for bar in bars):
         hint("These prices are divided by every split since their day.")
 
 
@@ -174,8 +193,10 @@ def _draw(symbol: str, kind: DataType, bars: Sequence[Bar]) -> None:
         screen.print(line)
 
 
-def _what_is_missing(symbol: str, kind: DataType, days: Window) -> str:
+def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:
     said = f"nothing is stored of {symbol} {kind.data_type} from {days.start} to {days.end}."
+    if as_of is not None:
+        return f"{said[:-1]} that was believed at {iso(as_of)}."
     if kind.fetcher.is_document:
         return f"{said} It has documents: pricing-pipeline document {symbol} --data-type {kind.data_type}"
     if kind.history_from is None:

@@ -77,15 +77,15 @@ BEGIN
         worker_exceptions (pattern, privileges) AS (VALUES
             ('(data_type_registry|registry_state|user_caps|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds|provider_credentials)', 'SELECT'),
-            ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs)', 'SELECT, INSERT, UPDATE'),
-            ('(price|document)_revisions', 'SELECT, INSERT'),
+            ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
+            ('(price|document|corporate_action)_revisions', 'SELECT, INSERT'),
             ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),
         -- What holds secrets, even encrypted ones, a reader does not see.
         secret_relations (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
-            ('pricing.price(text)'), ('pricing.history(text,text,date,date)'),
+            ('pricing.price(text)'), ('pricing.history(text,text,date,date,timestamp with time zone,text)'),
             ('pricing.document(text,text,timestamp with time zone)')),
         wanted AS (
             SELECT 'SCHEMA' AS kind, 'pricing' AS object, 'pricing_worker' AS grantee, 'USAGE' AS privilege

@@ -436,10 +436,10 @@ def test_g6_history_is_read_by_utc_days_both_included(core: Core, zone: str) -> 
     )
     with core.engine.connect() as connection:
         connection.exec_driver_sql(f"SET timezone = '{zone}'")
-        found = prices.history(connection, "AAPL", DAILY, *MARCH)
+        found = prices.bars(connection, "AAPL", DAILY, *MARCH)
         months = prices.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
         assert [bar.observed_at.astimezone(UTC).date().day for bar in found] == list(range(1, 32))
-        assert prices.history(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
+        assert prices.bars(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
         connection.exec_driver_sql("SET timezone = 'UTC'")
     assert months == {date(2010, 2, 1): (2, 1), date(2010, 3, 1): (31, 1), date(2010, 4, 1): (9, 1)}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline import quarantine, settling
-from pricing_pipeline.domain import Adjustment, Answer, Call, Observation, RejectedValue
+from pricing_pipeline.domain import Adjust, Adjustment, Answer, Call, Observation, RejectedValue
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.settling import Tally
 from pricing_pipeline_tests.audit import audit
@@ -203,10 +203,10 @@ def test_b18_a_history_has_one_adjustment_and_tells_it(core: Core) -> None:
     assert (task.status, task.failure_kind) == ("failed", "misconfigured")
     assert "adjusts the history" in task.errors[-1]["message"]
     bars = core.history("AAPL", DAILY, date(2010, 1, 1), date(2011, 1, 1))
-    assert [(bar.close, bar.adjustment) for bar in bars] == [(Decimal("30.00"), Adjustment.RAW)] * 3
+    assert [(bar.close, bar.adjustment) for bar in bars] == [(Decimal("30.00"), Adjust.RAW)] * 3
     bring(core, one_call(core, DAILY, "IBM", days=MARCH), replace(other, symbol="IBM", observed_at=days[0]))
     (bar,) = core.history("IBM", DAILY, date(2010, 1, 1), date(2011, 1, 1))
-    assert bar.adjustment is Adjustment.SPLITS
+    assert bar.adjustment is Adjust.SPLITS
 
 
 def test_f6_a_price_that_stands_still_under_fresh_times_is_flagged(core: Core, clock: Clock) -> None:

@@ -175,7 +175,7 @@ def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader:
 CLIENTS_FUNCTIONS = [
     "pricing.document(text,text,timestamp with time zone)",
     "pricing.heartbeat(text[],text[])",
-    "pricing.history(text,text,date,date)",
+    "pricing.history(text,text,date,date,timestamp with time zone,text)",
     "pricing.hold(text[],text[])",
     "pricing.price(text)",
     "pricing.release(text[],text[])",

@@ -58,20 +58,16 @@ COMMENT ON FUNCTION pricing.price(text) IS
     'The newest known price of a symbol in each data type that has one: exact decimals, source''s time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.';
 
 
-CREATE OR REPLACE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date)
+CREATE OR REPLACE FUNCTION pricing.history(
+    wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
-               currency text, provider text, fetched_at timestamptz, adjustment text)
+               currency text, provider text, fetched_at timestamptz, adjustment text, call_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' AS $$
-    SELECT h.observed_at, h.open_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.high_amount * ('1e-' || h.scale)::pg_catalog.numeric,
-           h.low_amount * ('1e-' || h.scale)::pg_catalog.numeric, h.amount * ('1e-' || h.scale)::pg_catalog.numeric,
-           h.volume, h.currency, h.provider, h.fetched_at, h.adjustment
-    FROM pricing.price_history h
-    WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-      AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC' AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
-    ORDER BY h.observed_at
+    SELECT h.observed_at, h.open, h.high, h.low, h.close, h.volume, h.currency, h.provider, h.recorded_at, h.adjustment, h.call_id
+    FROM pricing.adjusted_prices(wanted_type, wanted_symbol, first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
-COMMENT ON FUNCTION pricing.history(text, text, date, date) IS
-    'Stored values of a symbol between two UTC days, both included, oldest first; exact decimals. adjustment says whether prices are as traded (raw) or divided by later splits (splits). Quotes and NAVs have a close only.';
+COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) IS
+    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only.';
 
 
 CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)

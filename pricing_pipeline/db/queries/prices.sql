@@ -51,13 +51,14 @@ WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
 SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pricing.instruments WHERE symbol = :symbol;
 
 -- name: history
--- Stored values of one symbol between two days, both included, oldest first.
-SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, fetched_at, adjustment
-FROM pricing.price_history
-WHERE data_type = :data_type AND symbol = :symbol
-  AND observed_at >= CAST(:first_day AS timestamp) AT TIME ZONE 'UTC'
-  AND observed_at < (CAST(:last_day AS timestamp) + interval '1 day') AT TIME ZONE 'UTC'
-ORDER BY observed_at;
+-- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
+SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at
+FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz));
+
+-- name: adjusted
+-- The same on another basis than it may be stored on.
+SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust);
 
 -- name: is_known
 -- True when a symbol is an instrument of any class.

@@ -1,0 +1,124 @@
+"""Reading history: as it is and as it was believed, as values, as frames, by SQL and by the command."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import psycopg
+import pytest
+
+from pricing_pipeline import prices
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
+BAR = {"open": "10.10", "high": "19.90", "low": "9.80", "volume": "123456"}
+
+
+def store(core: Core, *days_and_closes: tuple[date, str], symbol: str = "AAPL", **more: Any) -> int:
+    """Store bars of March 2010 as a backfill's call does; returns the call's id."""
+    core.enqueue(DAILY, symbol, days=MARCH)
+    call = core.claim_one()
+    core.complete(call)
+    core.settle(call)
+    core.store(
+        call,
+        *(observation(symbol, close, midnight(day), **{**BAR, **more}) for day, close in days_and_closes),
+    )
+    return call.id
+
+
+def closes(core: Core, as_of: datetime | None = None, **more: Any) -> dict[date, str]:
+    with core.engine.connect() as connection:
+        found = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, **more)
+    return {bar.observed_at.date(): str(bar.close) for bar in found}
+
+
+def test_f3_history_is_read_as_it_was_believed_at_any_moment(core: Core, clock: Clock) -> None:
+    """A random course of answers, held against a model that keeps everything."""
+    dice = random.Random(7)
+    believed: dict[date, str] = {}
+    moments: list[tuple[datetime, dict[date, str]]] = []
+    for _ in range(12):
+        brought = {
+            date(2010, 3, dice.randint(1, 6)): dice.choice(("10.50", "10.51", "10.52")) for _ in range(4)
+        }
+        clock.advance(60)
+        store(core, *brought.items())
+        believed = dict(sorted((believed | brought).items()))
+        moments.append((core.clock(), believed))
+    assert core.one("SELECT count(*) FROM pricing.price_revisions") > 5
+    for moment, then in moments:
+        assert closes(core, moment) == then
+    assert closes(core) == moments[-1][1]
+    assert closes(core, moments[0][0] - timedelta(seconds=60)) == {}
+
+
+def test_f3_what_was_believed_comes_with_its_lineage(core: Core, clock: Clock) -> None:
+    day = date(2010, 3, 1)
+    first = store(core, (day, "10.50"))
+    then = core.clock()
+    clock.advance(3600)
+    second = store(core, (day, "10.60"), high="10.95")
+    with core.engine.connect() as connection:
+        (before,) = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=then)
+        (now,) = prices.bars(connection, "AAPL", DAILY, *MARCH)
+    assert (before.call_id, before.close, before.high) == (first, Decimal("10.50"), Decimal("19.90"))
+    assert (now.call_id, now.close, now.high) == (second, Decimal("10.60"), Decimal("10.95"))
+    assert (before.provider, before.observed_at) == ("twelvedata", midnight(day))
+    assert before.fetched_at <= then < now.fetched_at
+
+
+def test_f3_a_frame_is_exact_and_has_the_documented_dtypes(core: Core, clock: Clock) -> None:
+    store(core, (date(2010, 3, 1), "10.123456789012345"), (date(2010, 3, 2), "10.5"))
+    then = core.clock()
+    clock.advance(60)
+    store(core, (date(2010, 3, 2), "10.6"))
+    with core.engine.connect() as connection:
+        frame = prices.history(connection, "AAPL", DAILY, *MARCH)
+        past = prices.history(connection, "AAPL", DAILY, *MARCH, as_of=then)
+        empty = prices.history(connection, "AAPL", NAV, *MARCH)
+    assert list(frame["close"]) == [Decimal("10.123456789012345"), Decimal("10.6")]
+    assert str(past["close"].iloc[1]) == "10.50"
+    assert list(frame["volume"]) == [Decimal(123456)] * 2
+    assert list(frame.index) == [pd.Timestamp("2010-03-01", tz="UTC"), pd.Timestamp("2010-03-02", tz="UTC")]
+    for one in (frame, past, empty):
+        assert {name: str(dtype) for name, dtype in one.dtypes.items()} == prices.FRAME_COLUMNS
+        assert str(one.index.dtype) == "datetime64[us, UTC]"
+    assert len(empty) == 0
+    assert frame.loc["2010-03-02", "adjustment"] == "raw"
+
+
+def test_f3_in_sql_history_is_read_as_of_a_time(
+    core: Core, clock: Clock, connection: psycopg.Connection[Any]
+) -> None:
+    store(core, (date(2010, 3, 1), "10.50"))
+    then = core.clock()
+    clock.advance(60)
+    store(core, (date(2010, 3, 1), "10.60"))
+    asked = "SELECT close FROM pricing.history('equity_daily', 'AAPL', '2010-03-01', '2010-03-31', %s)"
+    assert connection.execute(asked, [then]).fetchall() == [(Decimal("10.50"),)]
+    assert connection.execute(asked, [None]).fetchall() == [(Decimal("10.60"),)]
+    with pytest.raises(psycopg.Error, match="unknown adjustment"):
+        connection.execute(
+            "SELECT FROM pricing.history('equity_daily', 'AAPL', '2010-03-01', '2010-03-31', adjust => 'dividends')"
+        )
+
+
+def test_f3_the_command_tells_what_was_believed(core: Core, clock: Clock, cli: CommandLine) -> None:
+    store(core, (date(2010, 3, 1), "10.50"))
+    then = core.clock()
+    clock.advance(60)
+    store(core, (date(2010, 3, 1), "10.60"))
+    asked = ("history", "AAPL", "--data-type", DAILY, "--from", "2010-03", "--to", "2010-03", "--json")
+    (row,) = cli(*asked, "--as-of", then.astimezone(UTC).isoformat()).json["rows"]
+    assert (row["date"], row["close"], row["adjustment"]) == ("2010-03-01", "10.50", "raw")
+    (row,) = cli(*asked).json["rows"]
+    assert row["close"] == "10.60"
