@@ -1304,6 +1304,14 @@ TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
+-- A span for people, in one unit, rounded down.
+CREATE FUNCTION pricing.said_span(span interval) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_span(interval) TO pricing_reader, pricing_worker;
+
+-- A time for people, in UTC, to the second.
+CREATE FUNCTION pricing.said_time(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_time(timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
@@ -1376,6 +1384,14 @@ GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
 -- Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
+
+-- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
+CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
+
+-- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.
+CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;

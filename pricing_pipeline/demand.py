@@ -38,6 +38,24 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
+class Why:
+    """Why a pair's price is as old as it is. Times are UTC.
+
+    `state` is one word of docs/operations.md, `sentence` says it with times and what to do. It is so since
+    `since`, and may change at `next_at`, where that is known.
+    """
+
+    data_type: str
+    symbol: str
+    state: str
+    sentence: str
+    observed_at: datetime | None
+    fetched_at: datetime | None
+    since: datetime | None
+    next_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Paused:
     """An instrument that was paused or resumed; `changed` is False when it was so before."""
 
@@ -136,6 +154,18 @@ def freshness(connection: Connection, data_types: Sequence[str] | None = None) -
     """How each active data type (or those named) serves its viewers."""
     parameters = {"data_types": list(data_types) if data_types is not None else None}
     return [Freshness(**row) for row in connection.execute(query("demand.freshness"), parameters).mappings()]
+
+
+def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
+    """Why the prices of a symbol are as old as they are, in one data type or in each that applies to it."""
+    parameters = {"symbol": symbol, "data_type": data_type}
+    return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
+
+
+def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
+    """Why watched pairs of a data type are late; those that are owed a price for longest."""
+    parameters = {"data_type": data_type, "at_most": at_most}
+    return [Why(**row) for row in connection.execute(query("demand.why_late"), parameters).mappings()]
 
 
 def outlook(connection: Connection) -> Outlook:

@@ -32,6 +32,7 @@ for _command in (
     commands.hold,
     commands.release,
     commands.price,
+    commands.why,
     commands.document,
     commands.history,
     commands.backfill,

@@ -171,6 +171,23 @@ def price(symbol: Symbol, as_json: Json = False) -> None:
     read.price(symbol, as_json=as_json)
 
 
+def why(
+    symbol: Symbol,
+    data_type: Annotated[
+        str | None, typer.Option("--data-type", metavar="DATA_TYPE", help="Only this data type; else each.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why the prices of a symbol are as old as they are, and what to do about it. It asks for nothing.
+
+    \b
+    Example: pricing-pipeline why AAPL --data-type equity_quote
+    """
+    from pricing_pipeline.cli import read
+
+    read.why(symbol, data_type, as_json=as_json)
+
+
 def history(
     symbol: Symbol,
     data_type: Annotated[

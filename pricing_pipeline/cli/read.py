@@ -1,12 +1,15 @@
-"""`price` and `history`: what is stored, read at once. Nothing here waits for a provider."""
+"""`price`, `why` and `history`: what is stored, read at once. Nothing here waits for a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from pricing_pipeline import prices
+import typer
+
+from pricing_pipeline import demand, prices
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.database import open_connection
@@ -44,10 +47,7 @@ def price(symbol: str, *, as_json: bool) -> None:
         if not found and not prices.is_known(connection, symbol):
             meant = symbol.upper()
             instead = f" Did you mean {meant}?" if prices.is_known(connection, meant) else ""
-            raise UnknownSymbol(
-                f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
-                f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
-            )
+            raise _unknown(symbol, instead)
         is_paused = not found and prices.is_paused(connection, symbol)
         connection.commit()
     if as_json:
@@ -74,6 +74,31 @@ def price(symbol: str, *, as_json: bool) -> None:
         hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, is_paused=is_paused)}")
     elif reading.requested and not as_json:
         hint(_IS_FETCHED)
+
+
+def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
+    """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
+    with open_connection(load_settings()) as connection:
+        if data_type is not None:
+            kind = reads.data_type(connection, data_type)
+            reads.require_instruments(connection, kind, [symbol])
+        found = demand.why(connection, symbol, data_type)
+    if not found:
+        raise _unknown(symbol)
+    if as_json:
+        print_json({"symbol": symbol, "reasons": [asdict(one) for one in found]})
+        return
+    for one in found:
+        typer.echo(
+            f"{one.data_type}: {one.state.replace('_', ' ')}. {one.sentence[:1].upper()}{one.sentence[1:]}."
+        )
+
+
+def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
+    return UnknownSymbol(
+        f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
+        f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
+    )
 
 
 def _state(one: LatestPrice) -> str:

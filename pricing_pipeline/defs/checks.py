@@ -6,7 +6,7 @@ import dagster as dg
 
 from pricing_pipeline import demand
 from pricing_pipeline.defs.assets import latest_key
-from pricing_pipeline.defs.reports import serving
+from pricing_pipeline.defs.reports import serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 
@@ -34,6 +34,7 @@ def on_time_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
         names = sorted(key.asset_key.path[-1] for key in context.selected_asset_check_keys)
         with database.engine.connect() as connection:
             rows = demand.freshness(connection, names)
+            late = {row.data_type: why_late(connection, row) for row in rows}
         for row in rows:
             yield dg.AssetCheckResult(
                 check_name=CHECK,
@@ -41,7 +42,7 @@ def on_time_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                 passed=row.late == 0,
                 severity=dg.AssetCheckSeverity.WARN,
                 description=_sentence(row),
-                metadata=serving(row),
+                metadata={**serving(row), **late[row.data_type]},
             )
 
     return check_on_time
@@ -75,7 +76,7 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
 def _sentence(row: demand.Freshness) -> str:
     if row.late:
         return (
-            f"{row.late} of {row.watched} watched prices are late. `pricing-pipeline queue list` shows what waits, "
+            f"{row.late} of {row.watched} watched prices are late. `pricing-pipeline why SYMBOL` says of each why, "
             "`pricing-pipeline status` which provider is throttled or out of quota."
         )
     if not row.watched:

@@ -23,6 +23,7 @@ _PROGRESS_SECONDS = 5.0
 _INLINE_CHARACTERS = 999
 SAMPLE_ROWS = 8
 """Rows of the table of latest prices in metadata, as far as they fit."""
+LATE_ROWS = 5
 
 
 class Reporter:
@@ -43,6 +44,7 @@ class Reporter:
                 row.data_type: row for row in demand.freshness(connection, [t.data_type for t in tallies])
             }
             samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
+            late = {name: why_late(connection, row) for name, row in served.items()}
         for tally in tallies:
             work = self._work(tally)
             for month in self._months_to_tell(tally):
@@ -57,6 +59,7 @@ class Reporter:
                     metadata={
                         **work,
                         **serving(served.get(tally.data_type)),
+                        **late.get(tally.data_type, {}),
                         **samples[tally.data_type],
                     },
                 )
@@ -179,6 +182,16 @@ def serving(row: demand.Freshness | None) -> Metadata:
     if row.oldest_fetched_at is not None:
         metadata["oldest_price"] = dg.MetadataValue.timestamp(row.oldest_fetched_at)
     return metadata
+
+
+def why_late(connection: Connection, row: demand.Freshness) -> Metadata:
+    """Why the prices that viewers have waited for longest are late, as far as there is room; nothing when none is."""
+    if not row.late:
+        return {}
+    cells: list[list[object]] = [
+        [one.symbol, one.sentence] for one in demand.why_late(connection, row.data_type, LATE_ROWS)
+    ]
+    return _inline("why_late", ["symbol", "why"], cells)
 
 
 def sample_table(connection: Connection, data_type: str) -> Metadata:

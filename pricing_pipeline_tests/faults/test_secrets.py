@@ -39,6 +39,7 @@ STORED = f"{CANARY}-stored"
 
 COMMANDS = {
     "price": ["AAPL"],
+    "why": ["AAPL"],
     "history": ["AAPL"],
     "unsubscribe": ["ann", QUOTE, "AAPL"],
     "subscribe": ["ann", "no_such_type", "AAPL"],

@@ -51,7 +51,16 @@ COMMANDS = all_commands()
 
 def test_every_promised_command_is_there() -> None:
     promised = {
-        *(("up",), ("subscribe",), ("unsubscribe",), ("price",), ("history",), ("backfill",), ("status",)),
+        *(
+            ("up",),
+            ("subscribe",),
+            ("unsubscribe",),
+            ("price",),
+            ("why",),
+            ("history",),
+            ("backfill",),
+            ("status",),
+        ),
         *(("hold",), ("release",), ("instrument", "pause"), ("instrument", "resume")),
         *(
             ("queue", "list"),

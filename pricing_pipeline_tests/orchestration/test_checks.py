@@ -39,7 +39,14 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
     assert str(checks[QUOTE].description).startswith("2 of 2 watched prices are late.")
     assert checks[FX].description == "1 watched price, none late."
     assert checks[NAV].description == "Nobody watches this type."
-    assert facts(checks[QUOTE]) == {"watched": 2, "fresh": 0, "late": 2}
+    told = facts(checks[QUOTE])
+    assert {name: told[name] for name in ("watched", "fresh", "late")} == {
+        "watched": 2,
+        "fresh": 0,
+        "late": 2,
+    }
+    assert "| AAPL | nothing was ever fetched: it waits since" in told["why_late"], "F4"
+    assert "why_late" not in facts(checks[FX])
 
 
 def test_g2_checks_belong_to_latest_prices_only(stage: Stage) -> None:

@@ -62,6 +62,26 @@ LEFT JOIN LATERAL (
 WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
 ORDER BY r.data_type;
 
+-- name: why
+-- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
+SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
+FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
+      UNION ALL
+      SELECT k.data_type FROM pricing.data_type_registry k JOIN pricing.instruments i USING (asset_class)
+      WHERE CAST(:data_type AS text) IS NULL AND i.symbol = :symbol AND k.is_active) r
+CROSS JOIN LATERAL pricing.why_old(r.data_type, :symbol) w ORDER BY 1;
+
+-- name: why_late
+-- Why watched pairs of a data type are late, those that are owed longest first.
+SELECT late.data_type, late.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
+FROM (SELECT d.data_type, d.symbol, least(d.became_due_at, d.due_at) AS owed_since
+      FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type) CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
+      WHERE d.data_type = :data_type
+        AND least(d.became_due_at, d.due_at) <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)
+        AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+      ORDER BY owed_since, d.symbol LIMIT :at_most) late
+CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w ORDER BY late.owed_since, late.symbol;
+
 -- name: outlook
 -- What the sensor decides on: is anything watched, held or queued, and is a drain at work?
 SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,

@@ -1,0 +1,288 @@
+-- Why a price is as old as it is: one answer for a pair, the most specific cause first. It only reads.
+
+CREATE OR REPLACE FUNCTION pricing.said_time(at timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
+$$;
+COMMENT ON FUNCTION pricing.said_time(timestamptz) IS 'A time for people, in UTC, to the second.';
+
+
+CREATE OR REPLACE FUNCTION pricing.said_span(span interval) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE WHEN s.seconds < 120 THEN s.seconds || ' s'
+                WHEN s.seconds < 7200 THEN s.seconds / 60 || ' min'
+                WHEN s.seconds < 172800 THEN s.seconds / 3600 || ' h'
+                ELSE s.seconds / 86400 || ' days' END
+    FROM (SELECT greatest(floor(extract(epoch FROM span)), 0)::bigint AS seconds) s
+$$;
+COMMENT ON FUNCTION pricing.said_span(interval) IS 'A span for people, in one unit, rounded down.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_not_called(
+    wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    collector pricing.data_collectors;
+    provider_ pricing.provider_state;
+    refused record;
+    used bigint;
+    allowed bigint;
+BEGIN
+    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
+    SELECT * INTO provider_ FROM pricing.provider_state s WHERE s.provider = wanted_provider;
+    IF NOT coalesce(collector.is_active, false) THEN
+        state := 'provider_off';
+        sentence := pg_catalog.format('its provider %s is switched off, and no other serves it. Switch one on in pricing.data_collectors, or add a route', wanted_provider);
+        RETURN;
+    END IF;
+    IF provider_.breaker <> 'closed' THEN
+        state := 'breaker_open';
+        next_at := greatest(provider_.breaker_until, now_);
+        sentence := pg_catalog.format(
+            'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well',
+            wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END, pricing.said_time(provider_.breaker_since),
+            provider_.breaker_reason,
+            CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
+                 WHEN provider_.breaker_until > now_ THEN 'the next probe is made at ' || pricing.said_time(provider_.breaker_until)
+                 ELSE 'the next task is the probe' END);
+        RETURN;
+    END IF;
+    SELECT bool_or(k.is_active) AS some_active, min(k.blocked_until) FILTER (WHERE k.is_active) AS free_at,
+           bool_and(coalesce(k.blocked_until > now_, false)) FILTER (WHERE k.is_active) AS all_blocked,
+           (array_agg(k.blocked_reason ORDER BY k.blocked_until DESC) FILTER (WHERE k.is_active AND k.blocked_until > now_))[1] AS reason
+    INTO refused FROM pricing.provider_keys k WHERE k.provider = wanted_provider;
+    IF NOT refused.some_active THEN
+        state := 'key_refused';
+        sentence := pg_catalog.format('no key of %s is active. `pricing-pipeline provider set-key %s` stores one', wanted_provider, wanted_provider);
+        RETURN;
+    ELSIF refused.all_blocked THEN
+        next_at := refused.free_at;
+        IF 'key_refused' = (SELECT c.failure_kind FROM pricing.collector_call_log c
+                            WHERE c.provider = wanted_provider AND c.started_at > now_ - interval '2 hours'
+                              AND c.failure_kind IN ('key_refused', 'throttled')
+                            ORDER BY c.started_at DESC LIMIT 1) THEN
+            state := 'key_refused';
+            sentence := pg_catalog.format(
+                '%s does not accept the key (%s); it is asked again at %s. `pricing-pipeline provider set-key %s` stores another one',
+                wanted_provider, refused.reason, pricing.said_time(next_at), wanted_provider);
+        ELSE
+            state := 'throttled';
+            sentence := pg_catalog.format(
+                '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its row in pricing.provider_limits',
+                wanted_provider, refused.reason, pricing.said_time(next_at));
+        END IF;
+        RETURN;
+    END IF;
+    used := pricing.bytes_used(wanted_provider, now_);
+    allowed := pricing.quota_for(collector.quota_bytes, priority);
+    IF used + needed > allowed THEN
+        state := 'quota_spent';
+        sentence := pg_catalog.format(
+            'the quota of %s is spent: %s of the %s bytes that such work may use in 30 days are used, and it needs %s. They come back hour by hour; raise quota_bytes if your plan allows it',
+            wanted_provider, used, allowed, needed);
+    ELSIF pricing.units_available(wanted_provider, now_) <= 0 THEN
+        state := 'rate_limited';
+        sentence := pg_catalog.format(
+            'the rate limit of %s is used up for the moment (%s). Nothing is to be done, unless that is so all the time: `pricing-pipeline status` says whether what is watched fits',
+            wanted_provider, (SELECT string_agg(pg_catalog.format('%s units in %s', l.units,
+                                  coalesce(pricing.said_span(make_interval(secs => l.window_seconds)), 'a day')), ', ' ORDER BY l.name)
+                              FROM pricing.provider_limits l WHERE l.provider = wanted_provider));
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
+    'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
+
+
+CREATE OR REPLACE FUNCTION pricing.why_old(
+    wanted_type text, wanted_symbol text,
+    OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz, OUT next_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+    thing pricing.instruments;
+    price pricing.latest_prices;
+    pair pricing.demand;
+    task pricing.api_call_queue_live;
+    dead pricing.api_call_queue_dead;
+    doubt pricing.quarantined_values;
+    ttl interval;
+    failure text;
+    said text;
+    viewers bigint;
+    is_held boolean;
+    provider_ text;
+    stop record;
+BEGIN
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    IF kind IS NULL THEN
+        state := 'unknown_type';
+        sentence := pg_catalog.format('there is no data type %s. `pricing-pipeline registry list` shows those there are', left(wanted_type, 60));
+        RETURN;
+    END IF;
+    SELECT * INTO thing FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
+    IF thing IS NULL THEN
+        state := 'unknown_symbol';
+        sentence := pg_catalog.format('no %s instrument is called %s. Watching it makes it known: pricing-pipeline subscribe YOU %s %s',
+                                      kind.asset_class, left(wanted_symbol, 60), wanted_type, left(wanted_symbol, 60));
+        RETURN;
+    END IF;
+    SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);
+    SELECT a.fetched_at, make_interval(mins => coalesce(a.cache_ttl_minutes, kind.default_ttl_minutes)) INTO fetched_at, ttl
+    FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
+    observed_at := price.observed_at;
+    SELECT * INTO pair FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, wanted_symbol);
+    SELECT * INTO task FROM pricing.api_call_queue_live q
+    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, wanted_symbol, '-infinity', 'infinity');
+    said := CASE WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
+                 ELSE pg_catalog.format('last confirmed %s ago: ', pricing.said_span(now_ - fetched_at)) END;
+
+    IF NOT kind.is_active THEN
+        state := 'retired';
+        sentence := said || pg_catalog.format('the data type %s is retired (is_active is false in pricing.data_type_registry)', wanted_type);
+        RETURN;
+    ELSIF thing.update_mode <> 'api' OR NOT thing.is_active THEN
+        state := 'paused';
+        sentence := said || pg_catalog.format('%s is paused. This resumes it: pricing-pipeline instrument resume %s', wanted_symbol, wanted_symbol);
+        RETURN;
+    ELSIF fetched_at IS NOT NULL AND NOT pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
+        since := fetched_at;
+        next_at := fetched_at + ttl;
+        IF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
+            state := 'source_frozen';
+            since := price.changed_at;
+            sentence := said || pg_catalog.format(
+                '%s sends ever newer times with the same value since %s, so its source may stand still. Compare it with another, or route %s elsewhere',
+                price.provider, pricing.said_time(since), wanted_symbol);
+        ELSIF fetched_at - price.observed_at > greatest(ttl, CASE kind.fetcher WHEN 'quote' THEN interval '15 minutes' ELSE interval '5 days' END) THEN
+            state := 'source_old';
+            since := price.observed_at;
+            sentence := said || pg_catalog.format(
+                '%s has nothing newer than %s. It is asked again at %s; a closed market looks the same. If it should know better, route %s elsewhere',
+                price.provider, pricing.said_time(since), pricing.said_time(next_at), wanted_symbol);
+        ELSE
+            state := 'fresh';
+            sentence := said || pg_catalog.format('it is fresh for %s, until %s', pricing.said_span(ttl), pricing.said_time(next_at));
+        END IF;
+        RETURN;
+    END IF;
+
+    IF pair.held_until > now_ THEN
+        SELECT * INTO dead FROM pricing.api_call_queue_dead q
+        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.window_end = 'infinity' ORDER BY q.finished_at DESC LIMIT 1;
+    END IF;
+    failure := coalesce(task.errors -> -1 ->> 'kind', dead.failure_kind);
+    IF failure = 'implausible' OR (failure IS NULL AND task.id IS NULL) THEN
+        -- What was sent since the last good answer and is not believed.
+        SELECT * INTO doubt FROM pricing.quarantined_values q
+        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status <> 'released'
+          AND q.last_seen_at > coalesce(why_old.fetched_at, '-infinity') AND (failure = 'implausible' OR q.status = 'held')
+        ORDER BY q.status = 'held' DESC, q.last_seen_at DESC, q.value_id DESC LIMIT 1;
+        IF doubt.value_id IS NOT NULL THEN
+            since := doubt.last_seen_at;
+            next_at := coalesce(task.run_after, pair.held_until);
+            state := 'quarantined';
+            sentence := said || pg_catalog.format(
+                'what %s sent at %s (%s) is not believed: %s. %s', doubt.provider, pricing.said_time(since),
+                coalesce(nullif(doubt.value, ''), 'no value'), doubt.reason,
+                CASE doubt.status
+                    WHEN 'held' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
+                    ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by, wanted_symbol) END);
+            RETURN;
+        END IF;
+    END IF;
+    IF pair.held_until > now_ AND task.id IS NULL THEN
+        state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled', 'misconfigured') THEN dead.failure_kind ELSE 'failed' END;
+        since := dead.finished_at;
+        next_at := pair.held_until;
+        sentence := said || pg_catalog.format(
+            '%s, so it is left alone until %s. %s',
+            CASE state WHEN 'cancelled' THEN pg_catalog.format('its task was cancelled by hand at %s', pricing.said_time(since))
+                       ELSE pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(since), 'some time'),
+                                              coalesce(dead.failure_kind, 'unknown'), coalesce(pair.last_failure, 'no reason is kept')) END,
+            pricing.said_time(next_at),
+            CASE state WHEN 'unknown_symbol' THEN 'Correct the symbol, or route it to a provider that knows it'
+                       WHEN 'plan_restricted' THEN 'Change the plan, or route it elsewhere'
+                       WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names'
+                       ELSE coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then') END);
+        RETURN;
+    END IF;
+
+    IF task.id IS NOT NULL THEN
+        since := task.enqueued_at;
+        IF task.status = 'processing' THEN
+            state := 'asking';
+            sentence := said || pg_catalog.format('%s is being asked since %s. Look again in some seconds', task.provider, pricing.said_time(task.claimed_at));
+            RETURN;
+        END IF;
+        SELECT w.* INTO stop FROM pricing.why_not_called(task.provider, task.priority, task.est_bytes) w;
+        IF stop.state IS NOT NULL AND NOT (stop.state = 'rate_limited' AND task.status = 'scheduled') THEN
+            state := stop.state;
+            next_at := stop.next_at;
+            sentence := said || pg_catalog.format('it waits since %s, and %s', pricing.said_time(since), stop.sentence);
+        ELSIF task.status = 'scheduled' THEN
+            state := 'retrying';
+            next_at := task.run_after;
+            sentence := said || pg_catalog.format(
+                'its last attempt failed as %s (%s); it is tried again at %s, for the %s. time of %s. All failures: pricing-pipeline queue show %s',
+                failure, task.errors -> -1 ->> 'message', pricing.said_time(next_at), task.attempt + 1, task.max_attempts, task.id);
+        ELSIF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_) THEN
+            state := 'no_worker';
+            sentence := said || pg_catalog.format(
+                'it waits since %s, and no worker is at the queue. One starts within seconds while the pipeline runs; does it? pricing-pipeline status',
+                pricing.said_time(since));
+        ELSE
+            state := 'queued';
+            sentence := said || pg_catalog.format(
+                'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline queue list', pricing.said_time(since),
+                (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
+                                       WHERE q.provider = task.provider AND q.status = 'pending'
+                                         AND (-q.priority, q.cadence_minutes, q.id) < (-task.priority, task.cadence_minutes, task.id)
+                                       LIMIT 100000) ahead), task.provider);
+        END IF;
+        RETURN;
+    END IF;
+
+    SELECT r.provider INTO provider_ FROM pricing.route(wanted_type, wanted_symbol) r;
+    SELECT count(*) INTO viewers FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
+    is_held := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (wanted_type, wanted_symbol));
+    since := fetched_at;
+    next_at := nullif(pair.due_at, 'infinity');
+    IF provider_ IS NULL THEN
+        state := 'misconfigured';
+        sentence := said || pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', wanted_type, wanted_symbol);
+    ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
+        state := 'scheduled';
+        next_at := NULL;
+        sentence := said || pg_catalog.format(
+            'nobody watches it, so it is refreshed by its schedule (%s, %s), which was last served at %s. To queue all now: SELECT pricing.enqueue_scheduled(%L)',
+            kind.refresh_schedule, kind.schedule_timezone,
+            coalesce((SELECT pricing.said_time(w.served_slot) FROM pricing.schedule_walks w WHERE w.data_type = wanted_type), 'no time yet'), wanted_type);
+    ELSIF viewers = 0 AND NOT is_held THEN
+        state := 'unwatched';
+        next_at := NULL;
+        sentence := said || pg_catalog.format('nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscribe YOU %s %s',
+                                              wanted_type, wanted_symbol);
+    ELSIF viewers = 0 AND fetched_at > now_ - make_interval(mins => kind.background_ttl_minutes) THEN
+        state := 'background';
+        next_at := fetched_at + make_interval(mins => kind.background_ttl_minutes);
+        sentence := said || pg_catalog.format('it is held and nobody watches it, so it is refreshed every %s, next after %s. Watching is quicker: pricing-pipeline subscribe YOU %s %s',
+            pricing.said_span(make_interval(mins => kind.background_ttl_minutes)), pricing.said_time(next_at), wanted_type, wanted_symbol);
+    ELSIF viewers = 0 AND fetched_at IS NOT NULL AND NOT EXISTS (
+            SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (wanted_type, wanted_symbol) AND v.viewed_at > now_ - interval '48 hours') THEN
+        state := 'unseen';
+        sentence := said || pg_catalog.format('it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price %s', wanted_symbol);
+    ELSIF pair.due_at > now_ THEN
+        state := 'not_due';
+        sentence := said || pg_catalog.format('%s judges it fresh enough; it is looked at again at %s. Nothing is to be done', 'pricing.' || kind.staleness_function, pricing.said_time(next_at));
+    ELSE
+        state := 'due';
+        since := pair.due_at;
+        sentence := said || pg_catalog.format('it is due since %s and not queued yet; the next staleness check does that, within seconds while the pipeline runs. Does it? pricing-pipeline status',
+                                              coalesce(pricing.said_time(since), 'now'));
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.why_old(text, text) IS
+    'Why a pair''s price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.';

@@ -1,0 +1,319 @@
+"""F4: why is this price old? One sentence for each cause, the most specific one first."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pricing_pipeline import demand, quarantine, reviews, settling
+from pricing_pipeline.domain import Answer, FailureKind
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.pages import ROOT
+
+template = sample_template
+
+
+def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> demand.Why:
+    with core.engine.connect() as connection:
+        (found,) = demand.why(connection, symbol, data_type)
+    assert "%" not in found.sentence
+    assert not found.sentence.endswith(".")
+    return found
+
+
+def bring(core: Core, price: str, seconds_old: float = 1) -> None:
+    """What a worker does with an answer for the one task of AAPL."""
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.enqueue(QUOTE, "AAPL")
+    row = observation("AAPL", price, core.clock() - timedelta(seconds=seconds_old))
+    fetched = Fetched(Answer(observations=(row,)), 200, 4, body=b"body")
+    settling.settle_answer(core.engine, core.claim_one(), fetched)
+
+
+def watched(core: Core, clock: Clock, price: str = "72.50") -> None:
+    """AAPL has a price, somebody watches it, and its TTL has just passed."""
+    core.lift_limits()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    bring(core, price)
+    clock.advance(61)
+
+
+def queued(core: Core, clock: Clock) -> None:
+    """The same, with a task, and a worker at the queue."""
+    watched(core, clock)
+    core.enqueue_due()
+    core.call("SELECT pricing.begin_drain('w', NULL, 120)")
+
+
+def test_f4_a_symbol_or_type_that_is_not_known(core: Core) -> None:
+    assert why(core, "no_such_type").state == "unknown_type"
+    found = why(core, symbol="NOPE")
+    assert (found.state, "subscribe YOU equity_quote NOPE" in found.sentence) == ("unknown_symbol", True)
+
+
+def test_f4_a_price_that_is_fresh(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    found = why(core)
+    assert found.state == "fresh"
+    assert found.fetched_at is not None
+    assert found.next_at == found.fetched_at + timedelta(minutes=1)
+
+
+def test_f4_a_type_that_is_retired_and_an_instrument_that_is_paused(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    core.pause("AAPL")
+    found = why(core)
+    assert (found.state, "instrument resume AAPL" in found.sentence) == ("paused", True)
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
+    assert why(core).state == "retired"
+
+
+def test_f4_a_source_that_has_nothing_newer(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    bring(core, "72.50", seconds_old=7200)
+    found = why(core)
+    assert (found.state, found.since) == ("source_old", found.observed_at)
+    assert "twelvedata has nothing newer than" in found.sentence
+
+
+def test_f4_a_source_that_stands_still(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    bring(core, "72.50")
+    clock.advance(25 * 3600)
+    bring(core, "72.50")
+    assert why(core).state == "source_frozen"
+
+
+def test_f4_nobody_watches(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    found = why(core)
+    assert (found.state, "subscribe YOU equity_quote AAPL" in found.sentence) == ("unwatched", True)
+
+
+def test_f4_what_is_only_held_has_the_slow_ttl_and_must_be_looked_at(core: Core, clock: Clock) -> None:
+    core.hold("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    clock.advance(3600)
+    found = why(core)
+    assert (found.state, found.fetched_at) == (
+        "background",
+        (found.next_at or found.since) - timedelta(days=1),
+    )  # type: ignore[operator]
+    clock.advance(3 * 86_400)
+    core.rows("DELETE FROM pricing.pair_views")
+    found = why(core)
+    assert (found.state, "pricing-pipeline price AAPL" in found.sentence) == ("unseen", True)
+
+
+def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '100001') ON CONFLICT DO NOTHING"
+    )
+    found = why(core, NAV, "100001")
+    assert (found.state, "30 23 * * *, Asia/Kolkata" in found.sentence) == ("scheduled", True)
+    assert found.sentence.startswith("nothing was ever fetched: ")
+
+
+def test_f4_what_is_due_and_not_queued_yet(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    found = why(core)
+    assert (found.state, found.since) == ("due", core.demand_of(QUOTE, "AAPL").due_at)  # type: ignore[union-attr]
+
+
+def test_f4_what_its_own_judge_calls_fresh_is_looked_at_again(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() + interval '30 seconds'")
+    assert why(core).state == "not_due"
+
+
+def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote'")
+    assert why(core).state == "misconfigured"
+    core.enqueue_due()
+    found = why(core)
+    assert (found.state, "pricing.provider_routing" in found.sentence) == ("misconfigured", True)
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+
+
+def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    core.enqueue_due()
+    assert why(core).state == "no_worker"
+    core.call("SELECT pricing.begin_drain('w', NULL, 120)")
+    core.enqueue(DAILY, "IBM", "MSFT", priority=9)
+    found = why(core)
+    assert (found.state, found.since) == (
+        "queued",
+        core.one("SELECT enqueued_at FROM pricing.api_call_queue_live WHERE symbol = 'AAPL'"),
+    )
+    assert "2 tasks of twelvedata go before it" in found.sentence
+
+
+def test_f4_being_asked_for(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.claim_one()
+    assert why(core).state == "asking"
+
+
+def test_f4_a_failed_attempt_is_tried_again(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN, "no answer in 10 s")
+    found = why(core)
+    task = core.tasks("AAPL")[-1]
+    assert (found.state, found.next_at) == ("retrying", task.run_after)
+    assert "provider_down (no answer in 10 s)" in found.sentence
+    assert f"queue show {task.id}" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        (FailureKind.UNKNOWN_SYMBOL, "unknown_symbol"),
+        (FailureKind.PLAN_RESTRICTED, "plan_restricted"),
+        (FailureKind.REQUEST_REFUSED, "failed"),
+    ],
+)
+def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: FailureKind, state: str) -> None:
+    core.rows("DELETE FROM pricing.provider_routing WHERE rank > 1")
+    queued(core, clock)
+    core.fail(core.claim_one(), kind, "so it said")
+    found = why(core)
+    assert found.state == state
+    assert f"as {kind} (so it said)" in found.sentence
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    if state == "failed":
+        assert f"queue retry {core.tasks('AAPL')[-1].id}" in found.sentence
+
+
+def test_f4_cancelled_by_hand(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.rows("SELECT pricing.cancel_tasks(ARRAY[(SELECT id FROM pricing.api_call_queue_live)])")
+    assert why(core).state == "cancelled"
+
+
+def test_f4_a_provider_that_is_switched_off(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    assert why(core).state == "provider_off"
+
+
+def test_f4_a_breaker_goes_before_the_failure_that_opened_it(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+    core.call("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
+    found = why(core)
+    until = core.one("SELECT breaker_until FROM pricing.provider_state WHERE provider = 'twelvedata'")
+    assert (found.state, found.next_at) == ("breaker_open", until)
+    assert "10 of 10 calls failed" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"), [(FailureKind.THROTTLED, "throttled"), (FailureKind.KEY_REFUSED, "key_refused")]
+)
+def test_f4_refusals_for_speed_or_of_the_key(core: Core, clock: Clock, kind: FailureKind, state: str) -> None:
+    queued(core, clock)
+    call = core.claim_one()
+    core.settle(call, outcome="failed", kind=kind)
+    core.throttle(TWELVEDATA, 90)
+    core.fail(call, kind, retry_after=90)
+    found = why(core)
+    assert (found.state, "too fast" in found.sentence) == (state, True)
+    assert found.next_at == core.one("SELECT blocked_until FROM pricing.provider_keys")
+
+
+def test_f4_without_an_active_key(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'a', false)"
+    )
+    found = why(core)
+    assert (found.state, "set-key twelvedata" in found.sentence) == ("key_refused", True)
+
+
+def test_f4_the_quota_is_spent(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1")
+    found = why(core)
+    assert (found.state, "quota_bytes" in found.sentence) == ("quota_spent", True)
+
+
+def test_f4_the_rate_limit_is_used_up(core: Core, clock: Clock) -> None:
+    queued(core, clock)
+    core.enqueue(QUOTE, "IBM", priority=9)
+    core.rows("UPDATE pricing.provider_limits SET units = 1 WHERE provider = 'twelvedata'")
+    core.claim_one()
+    found = why(core)
+    assert (found.state, "1 units in 60 s" in found.sentence) == ("rate_limited", True)
+
+
+def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    bring(core, "7250")
+    found = why(core)
+    with core.engine.connect() as connection:
+        (held,) = quarantine.held(connection, None, None, 9)
+    assert (found.state, found.since) == ("quarantined", held.last_seen_at)
+    assert (
+        f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"
+        in found.sentence
+    )
+    assert found.next_at == core.tasks("AAPL")[-1].run_after
+
+    reviews.reject(core.engine, held.value_id, "ann")
+    assert "ann has rejected it" in why(core).sentence
+    bring(core, "72.60", 0)
+    assert why(core).state == "fresh"
+
+
+def test_f4_people_ask_by_command(cli: CommandLine, core: Core, clock: Clock) -> None:
+    watched(core, clock)
+    said = cli("why", "AAPL", "--data-type", QUOTE)
+    assert said.exit_code == 0
+    assert said.stdout.startswith("equity_quote: due. Last confirmed 6")
+    reasons: list[dict[str, Any]] = cli("why", "AAPL", "--json").json["reasons"]
+    assert {one["data_type"]: one["state"] for one in reasons} == {DAILY: "unwatched", QUOTE: "due"}
+    assert "no instrument is called 'NOPE'" in cli("why", "NOPE").error
+    assert "no equity instrument is called NOPE" in cli("why", "NOPE", "--data-type", QUOTE).error
+    assert "there is no active data type" in cli("why", "AAPL", "--data-type", "nope").error
+    assert core.one("SELECT count(*) FROM pricing.pair_views WHERE symbol = 'AAPL'") == 0, "asking is no look"
+
+
+def test_f4_why_viewers_wait_is_told_for_the_longest_first(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    clock.advance(5)
+    core.heartbeat("ann", (QUOTE, "IBM"), (QUOTE, "MSFT"))
+    clock.advance(32)
+    with core.engine.connect() as connection:
+        found = demand.why_late(connection, QUOTE, 2)
+    assert [(one.symbol, one.state) for one in found] == [("AAPL", "no_worker"), ("IBM", "no_worker")]
+
+
+def test_f4_a_reader_may_ask(core: Core) -> None:
+    assert core.one(
+        "SELECT has_function_privilege('pricing_reader', 'pricing.why_old(text,text)', 'EXECUTE')"
+    ), "it changes nothing"
+
+
+def test_f4_the_runbook_lists_every_state() -> None:
+    """The states of the page are those that the functions give, no more and no fewer."""
+    source = (ROOT / "pricing_pipeline/db/functions/why.sql").read_text()
+    given = set(re.findall(r"state := '(\w+)'", source)) | {
+        "unknown_symbol",
+        "plan_restricted",
+        "cancelled",
+        "failed",
+    }
+    page = (ROOT / "docs/operations.md").read_text()
+    (table,) = re.findall(r"^\| state \| cause \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    listed = {state for row in table.splitlines() for state in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert listed == given
