@@ -26,12 +26,12 @@ _OWNER, _TEMPLATE = "pricing_owner", "migrated"
 
 
 @contextmanager
-def running() -> Iterator[BenchmarkServer]:
-    """A fresh server that is gone, with its files, at the end."""
+def running(*, durable: bool = True) -> Iterator[BenchmarkServer]:
+    """A fresh server that is gone, with its files, at the end; one that is not durable never waits for the disk."""
     home = Path(tempfile.mkdtemp(prefix="pricing-benchmark-"))
     home.chmod(0o711)  # a server started by root runs as another user, who must get in
     try:
-        with EmbeddedServer(home) as embedded:
+        with EmbeddedServer(home, for_tests=not durable) as embedded:
             yield BenchmarkServer(embedded)
     finally:
         shutil.rmtree(home)
