@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.query_loader import named, query
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
 from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
@@ -109,8 +110,11 @@ def scale_of(observation: Observation, at_least: int) -> int:
 
     It is `at_least` or more, unless so many zeros would make the amount longer than MAX_DIGITS.
     """
-    bar = (observation.close, observation.open, observation.high, observation.low)
+    close = observation.close
+    bar = (close, observation.open, observation.high, observation.low)
     values = [value for value in bar if value is not None]
+    if all(_fits(value, at_least) for value in values):
+        return at_least
     room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
     return max(min(at_least, room), *(_decimals(value) for value in values))
 
@@ -138,13 +142,13 @@ def known(connection: Connection, call: Call, observations: Iterable[Observation
         query("prices.known"),
         {
             "data_type": call.data_type,
-            "symbols": symbols,
-            "first_times": [spans[symbol][0] for symbol in symbols],
-            "last_times": [spans[symbol][1] for symbol in symbols],
+            "symbols": arrays.texts(symbols),
+            "first_times": arrays.plain(spans[symbol][0] for symbol in symbols),
+            "last_times": arrays.plain(spans[symbol][1] for symbol in symbols),
             "is_latest": call.window is None,
         },
     )
-    return {row.symbol: _known(row) for row in rows}
+    return {row[0]: _known(*row) for row in rows}
 
 
 def store(
@@ -163,22 +167,36 @@ def store(
     if not rows:
         return []
     about = known(connection, call, rows) if known_symbols is None else known_symbols
-    connection.execute(query("prices.open_staging"))
-    driver = connection.connection.driver_connection
-    assert driver is not None  # noqa: S101 - a checked-out connection has one
-    with driver.cursor() as cursor, cursor.copy(named("prices.stage").rstrip(";")) as copy:
-        for row in rows:
-            copy.write_row(_staged(row, about[row.symbol]))
-    merged = connection.execute(
-        query("prices.merge"),
-        {
-            "data_type": call.data_type,
-            "provider": call.provider,
-            "call_id": call.id,
-            "is_latest": call.window is None,
-        },
-    )
+    merged = connection.execute(query("prices.merge"), _values(call, rows, about))
     return [Stored(row.symbol, row.added, row.revised, row.outcome == "stale_source") for row in merged]
+
+
+def settle(
+    connection: Connection,
+    call: Call,
+    observations: Sequence[Observation],
+    known_symbols: Mapping[str, Known],
+    *,
+    http_status: int | None,
+    wire_bytes: int,
+    units_left: int | None,
+) -> tuple[int, int] | None:
+    """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
+
+    Returns how many values were added and how many revised; None, with nothing done, when the claim has lost any of
+    the tasks. Raises a DBAPIError, with nothing done, when a price is older than what is stored.
+    """
+    parameters = {
+        "ids": arrays.plain(call.task_ids),
+        "token": call.claim_token,
+        "http_status": http_status,
+        "wire_bytes": wire_bytes,
+        "units_left": units_left,
+    }
+    row = connection.execute(
+        query("prices.settle"), _values(call, observations, known_symbols) | parameters
+    ).one_or_none()
+    return None if row is None else (row.added, row.revised)
 
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
@@ -326,57 +344,103 @@ def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleR
     ]
 
 
+def _fits(value: Decimal, scale: int) -> bool:
+    amount = value.scaleb(scale)
+    return amount == int(amount) and amount.adjusted() < MAX_DIGITS
+
+
 def _decimals(value: Decimal) -> int:
     # Trailing zeros are spelling, not precision: 146.55000 needs two decimals.
     exponent = value.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _known(row: Row[Any]) -> Known:
-    nearest = (
-        (row.earlier_at, row.earlier_amount, row.earlier_scale),
-        (row.newest_at, row.newest_amount, row.newest_scale),
-        (row.later_at, row.later_amount, row.later_scale),
-        (row.kin_at, row.kin_amount, row.kin_scale),
-    )
+def _known(
+    symbol: str,
+    scale: int | None,
+    currency: str | None,
+    adjustment: str | None,
+    lowest: Decimal | None,
+    highest: Decimal | None,
+    are_jumps_trusted: bool,
+    newest_at: datetime | None,
+    newest: int,
+    newest_scale: int,
+    earlier_at: datetime | None,
+    earlier: int,
+    earlier_scale: int,
+    later_at: datetime | None,
+    later: int,
+    later_scale: int,
+    kin_at: datetime | None,
+    kin: int,
+    kin_scale: int,
+    same_times: list[datetime] | None,
+    same_amounts: list[int] | None,
+    same_scales: list[int] | None,
+) -> Known:
+    """A row of the query `prices.known`."""
+    anchors = []
+    if earlier_at is not None and earlier > 0:
+        anchors.append(Point(earlier_at, to_decimal(earlier, earlier_scale)))
+    if newest_at is not None and newest > 0:
+        anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
+    if later_at is not None and later > 0:
+        anchors.append(Point(later_at, to_decimal(later, later_scale)))
+    if kin_at is not None and kin > 0:
+        anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
     return Known(
-        scale=DEFAULT_SCALE if row.scale is None else row.scale,
-        currency=row.currency,
-        adjustment=None if row.adjustment is None else Adjustment(row.adjustment),
-        lowest=row.lowest,
-        highest=row.highest,
-        newest_at=row.newest_at,
-        are_jumps_trusted=row.jumps_are_trusted,
-        stored={
-            at: to_decimal(amount, scale)
-            for at, amount, scale in zip(
-                row.same_times or (), row.same_amounts or (), row.same_scales or (), strict=True
-            )
-        },
-        anchors=tuple(
-            Point(at, to_decimal(amount, scale))
-            for at, amount, scale in nearest
-            if at is not None and amount > 0
-        ),
+        DEFAULT_SCALE if scale is None else scale,
+        currency,
+        None if adjustment is None else _ADJUSTMENTS[adjustment],
+        lowest,
+        highest,
+        newest_at,
+        are_jumps_trusted,
+        {
+            at: to_decimal(*amount)
+            for at, *amount in zip(same_times, same_amounts or (), same_scales or (), strict=True)
+        }
+        if same_times
+        else _NOTHING,
+        tuple(anchors),
     )
 
 
-def _staged(row: Observation, about: Known) -> tuple[object, ...]:
-    scale = scale_of(row, about.scale)
-    return (
-        row.symbol,
-        row.observed_at,
-        to_amount(row.close, scale),
-        None if row.open is None else to_amount(row.open, scale),
-        None if row.high is None else to_amount(row.high, scale),
-        None if row.low is None else to_amount(row.low, scale),
-        scale,
-        row.currency,
-        row.volume,
-        row.text,
+_ADJUSTMENTS = {one.value: one for one in Adjustment}
+_NOTHING: Mapping[datetime, Decimal] = {}
+
+
+def _values(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
+    """What `pricing.merge_prices` takes, an array for each column."""
+    scales = [scale_of(row, about[row.symbol].scale) for row in rows]
+
+    def amounts(price: Callable[[Observation], Decimal | None]) -> str | None:
+        found = [price(row) for row in rows]
+        if not any(found):
+            return None
+        return arrays.plain(
+            [None if one is None else to_amount(one, scale) for one, scale in zip(found, scales, strict=True)]
+        )
+
+    return {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "call_id": call.id,
+        "is_latest": call.window is None,
+        "symbols": arrays.texts([row.symbol for row in rows]),
+        "times": arrays.plain([row.observed_at for row in rows]),
+        "amounts": amounts(lambda row: row.close),
+        "open_amounts": amounts(lambda row: row.open),
+        "high_amounts": amounts(lambda row: row.high),
+        "low_amounts": amounts(lambda row: row.low),
+        "scales": arrays.plain(scales),
+        "currencies": arrays.texts([row.currency for row in rows]),
+        "volumes": arrays.plain([row.volume for row in rows]),
+        "texts": arrays.texts([row.text for row in rows]),
         # A history has one basis, which its newest value shares with every other.
-        about.adjustment or row.adjustment,
-    )
+        "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
+    }
 
 
 def _latest(row: Row[Any]) -> LatestPrice:

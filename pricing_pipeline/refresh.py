@@ -21,6 +21,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, queue, registry, settling
+from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -101,7 +102,7 @@ class Refresher:
         report_every: float = 20.0,
     ) -> None:
         self._engine = engine
-        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._autocommit = autocommitting(engine)
         self._clients = clients
         self._worker = worker
         self._run_id = run_id

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import documents, limits, prices, quarantine, queue
+from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
     Call,
@@ -104,7 +105,13 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched) -> Tally:
     """Store what the call brought and finish its tasks: at once, or in parts when the database refuses the whole."""
     try:
         try:
-            tally = _transact(engine, lambda connection: _settle(connection, call, fetched))
+            tally = None
+            if _may_be_good(call, fetched.answer):
+                tally = _transact(
+                    autocommitting(engine), lambda session: _settle_good(session, call, fetched)
+                )
+            if tally is None:
+                tally = _transact(engine, lambda connection: _settle(connection, call, fetched))
         except DBAPIError as error:
             if not _is_refusal(error):
                 raise
@@ -169,6 +176,47 @@ def _is_refusal(error: DBAPIError) -> bool:
 
 def _sqlstate(error: DBAPIError) -> str:
     return getattr(error.orig, "sqlstate", None) or "XX000"
+
+
+def _may_be_good(call: Call, answer: Answer) -> bool:
+    """Whether the answer has a latest price of every symbol, and nothing else."""
+    is_whole = not (answer.failures or answer.empty or answer.rejected or answer.documents)
+    return is_whole and call.window is None and bool(answer.observations)
+
+
+def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally | None:
+    """Settle an answer of which every value is believed: in one statement, and one to know what to judge it by.
+
+    None, with nothing done, if it is not such an answer, or no longer this worker's. The fence is in the second
+    statement: until it, nobody else makes calls for these symbols, or the claim is lost.
+    """
+    observations = fetched.answer.observations
+    known = prices.known(connection, call, observations)
+    for symbol, verdict in _verdicts(call, observations, known).items():
+        newest = known[symbol].newest_at
+        if verdict.held or verdict.other_basis:
+            return None
+        if newest is not None and all(row.observed_at < newest for row in verdict.good):
+            return None
+    stored = prices.settle(
+        connection,
+        call,
+        observations,
+        known,
+        http_status=fetched.http_status,
+        wire_bytes=fetched.wire_bytes,
+        units_left=fetched.units_left,
+    )
+    if stored is None:
+        return None
+    added, revised = stored
+    return Tally(
+        call.data_type,
+        added=added,
+        revised=revised,
+        symbols=set(known),
+        months=_months(row.observed_at.date() for row in observations),
+    )
 
 
 def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
@@ -257,27 +305,29 @@ def _store(
         failed=len(failures),
         held=len(doubts),
         symbols=set(done),
-        months=Counter(day.replace(day=1) for day in days),
+        months=_months(days),
     )
 
 
+def _months(days: Iterable[date]) -> Counter[date]:
+    """How many of the days lie in each month, by its first day."""
+    counted: Counter[date] = Counter()
+    for day, rows in Counter(days).items():
+        counted[day.replace(day=1)] += rows
+    return counted
+
+
 def _judged(
-    connection: Connection, call: Call, given: Iterable[Observation], known: Mapping[str, Known]
+    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Verdict]:
     """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
-    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
-    for row in given:
-        by_symbol[row.symbol].append(row)
-    is_latest = call.window is None
-    verdicts = {
-        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol.items()
-    }
+    verdicts = _verdicts(call, given, known)
     doubted = [symbol for symbol, verdict in verdicts.items() if verdict.held]
     if doubted:
         for symbol, points in quarantine.witnesses(connection, call, doubted).items():
+            rows = [row for row in given if row.symbol == symbol]
             about = replace(known[symbol], witnesses=points)
-            verdicts[symbol] = judge(about, by_symbol[symbol], call.fetcher, is_latest=is_latest)
+            verdicts[symbol] = judge(about, rows, call.fetcher, is_latest=call.window is None)
         released = quarantine.released(connection, call, doubted)
         for verdict in (verdicts[symbol] for symbol in doubted if released):
             believed = [
@@ -288,6 +338,17 @@ def _judged(
             verdict.held = [one for one in verdict.held if one.observation not in believed]
             verdict.good = sorted(verdict.good + believed, key=lambda row: row.observed_at)
     return verdicts
+
+
+def _verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in given:
+        by_symbol[row.symbol].append(row)
+    is_latest = call.window is None
+    return {
+        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
+        for symbol, rows in by_symbol.items()
+    }
 
 
 def _doubts(

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote, urlencode
 
 import httpcore
 import httpx
@@ -55,6 +56,12 @@ try:
 except PackageNotFoundError:  # run from a checkout
     _VERSION = "0"
 USER_AGENT = f"pricing-pipeline/{_VERSION}"
+
+_HEADERS = (
+    (b"User-Agent", USER_AGENT.encode()),
+    (b"Accept", b"application/json"),
+    (b"Accept-Encoding", b"gzip"),
+)
 
 DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
@@ -123,12 +130,9 @@ class ProviderClient:
         self._transport = BoundedTransport(
             resolve=resolve, ssl_context=httpx.create_ssl_context(trust_env=False) if secure else None
         )
-        self._http = httpx.Client(
-            transport=self._transport,
-            headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip"},
-            follow_redirects=False,
-            trust_env=False,
-        )
+        url = httpx.URL(self.base_url)
+        self._origin = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/")
+        self._base_path = url.raw_path.rstrip(b"/")
 
     def __repr__(self) -> str:
         return f"ProviderClient({self.provider.name!r}, {self.base_url!r})"
@@ -160,7 +164,7 @@ class ProviderClient:
 
     def close(self) -> None:
         """Close the pooled connections."""
-        self._http.close()
+        self._transport.close()
 
     def fetch(
         self,
@@ -257,20 +261,21 @@ class ProviderClient:
     def _stream(
         self, request: Request, headers: Mapping[str, str], exchange: Exchange, seen: list[int]
     ) -> tuple[Response, bool]:
-        url = self.base_url + request.path
-        with self._http.stream("GET", url, params=request.params or None, headers=headers) as answer:
-            seen.append(answer.status_code)
-            unpack = _Unpacker(answer.headers.get("content-encoding", ""), self._max_bytes)
-            for chunk in answer.iter_raw():
+        target = self._base_path + _target(request)
+        sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
+        with self._transport.get(self._origin, target, sent) as answer:
+            seen.append(answer.status)
+            told: dict[str, str] = {}
+            for raw_name, raw_value in answer.headers:
+                name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+                told[name] = f"{told[name]}, {value}" if name in told else value
+            unpack = _Unpacker(told.get("content-encoding", ""), self._max_bytes)
+            for chunk in answer.iter_stream():
                 unpack.feed(chunk)
-            body = unpack.finish()
             response = Response(
-                status=answer.status_code,
-                headers={name.lower(): value for name, value in answer.headers.items()},
-                body=body,
-                wire_bytes=exchange.received,
+                status=answer.status, headers=told, body=unpack.finish(), wire_bytes=exchange.received
             )
-            return response, "content-length" not in answer.headers
+            return response, "content-length" not in told
 
     def _error(self, fault: Exception, exchange: Exchange, status: int | None) -> ProviderError:
         name, arrived = self.provider.name, f"{exchange.received} bytes had arrived"
@@ -337,6 +342,12 @@ class ProviderClient:
         return replace(response, body=body, headers=headers)
 
 
+def _target(request: Request) -> bytes:
+    """Path and query as they go on the wire; what a path has escaped already stays so."""
+    path = quote(request.path, safe="/%:@!$&'()*+,;=~")
+    return f"{path}?{urlencode(request.params)}".encode() if request.params else path.encode()
+
+
 class _UnpackedTooLarge(Exception):
     """The body unpacks to more than is allowed."""
 
@@ -354,8 +365,6 @@ _FAULTS = (
     httpcore.NetworkError,
     httpcore.ProtocolError,
     httpcore.UnsupportedProtocol,
-    httpx.HTTPError,
-    httpx.InvalidURL,
     DeadlinePassed,
     WireBudgetSpent,
     AddressRefused,

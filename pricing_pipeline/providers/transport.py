@@ -1,6 +1,6 @@
 """The network below every provider call: one deadline, one byte budget, no private addresses.
 
-httpx has a timeout for each operation but none for the whole exchange, so a server that sends one
+HTTP clients have a timeout for each operation but none for the whole exchange, so a server that sends one
 byte a second, in the headers or the body, can hold a worker for ever (FAULTS 11). Here every
 operation on the socket, name resolution too, gets only what is left of the exchange's time, and
 every byte that arrives is counted where it arrives. What the bytes mean is client.py's business.
@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpcore
-import httpx
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host name and port -> IP addresses in the order to try them. Raises OSError."""
@@ -160,8 +159,8 @@ class _BoundedBackend(httpcore.NetworkBackend):
         return addresses
 
 
-class BoundedTransport(httpx.BaseTransport):
-    """An httpx transport of pooled connections on which every exchange is bounded.
+class BoundedTransport:
+    """Pooled HTTP connections on which every exchange is bounded.
 
     `ssl_context` is needed for https; a verifying one is read anew for each connection without it.
     """
@@ -185,41 +184,34 @@ class BoundedTransport(httpx.BaseTransport):
         finally:
             _current.exchange = before
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send; raises httpcore's exceptions and those of this module."""
-        waiting = {"timeout": {"pool": _current.require().remaining()}}
-        answer = self._pool.handle_request(
-            httpcore.Request(
-                method=request.method,
-                url=httpcore.URL(
-                    scheme=request.url.raw_scheme,
-                    host=request.url.raw_host,
-                    port=request.url.port,
-                    target=request.url.raw_path,
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=waiting,
-            )
+    @contextmanager
+    def get(
+        self, origin: httpcore.URL, target: bytes, headers: Iterable[tuple[bytes, bytes]]
+    ) -> Iterator[httpcore.Response]:
+        """Ask an origin for a target (path and query, ASCII); the body is streamed, closed at the end.
+
+        Raises httpcore's exceptions and those of this module.
+        """
+        request = httpcore.Request(
+            method=b"GET",
+            url=httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target),
+            headers=[(b"Host", _host(origin)), *headers],
+            extensions={"timeout": {"pool": _current.require().remaining()}},
         )
-        return httpx.Response(
-            status_code=answer.status, headers=answer.headers, stream=_Body(answer), extensions={}
-        )
+        answer = self._pool.handle_request(request)
+        try:
+            yield answer
+        finally:
+            answer.close()
 
     def close(self) -> None:
         """Close all connections."""
         self._pool.close()
 
 
-class _Body(httpx.SyncByteStream):
-    def __init__(self, answer: httpcore.Response) -> None:
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._answer.iter_stream()
-
-    def close(self) -> None:
-        self._answer.close()
+def _host(origin: httpcore.URL) -> bytes:
+    host = b"[%b]" % origin.host if b":" in origin.host else origin.host
+    return host if origin.port is None else b"%b:%d" % (host, origin.port)
 
 
 def is_literal(host: str) -> bool:

@@ -341,10 +341,9 @@ def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
     close = price_of(quote.close, "close")
     check_bar(
         close,
-        *(
-            None if raw is None else price_of(raw, what)
-            for what, raw in (("open", quote.open), ("high", quote.high), ("low", quote.low))
-        ),
+        None if quote.open is None else price_of(quote.open, "open"),
+        None if quote.high is None else price_of(quote.high, "high"),
+        None if quote.low is None else price_of(quote.low, "low"),
     )
     # The day's open, high, low and volume belong to the day, not to this one price: they would change
     # under an unchanged price and stamp.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -42,7 +43,8 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6})?")
+_PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+_NUMBER = re.compile(_PLAIN.pattern + r"(?:[eE][+-]?[0-9]{1,6})?")
 # Longer spellings are refused before any arithmetic: Decimal keeps every digit, and a provider
 # could make us hold and print a billion of them.
 _MAX_SPELLING = 64
@@ -88,12 +90,12 @@ def spelling(raw: Number | None) -> str:
 
 def decimal_of(raw: Number | None, what: str) -> Decimal:
     """The exact value of `raw`. Raises Implausible unless it is finite and fits 18 digits."""
+    if type(raw) is str and len(raw) <= MAX_DIGITS and _PLAIN.fullmatch(raw):
+        return Decimal(raw)  # written out, so short a number cannot have more digits
     text = spelling(raw)
     if isinstance(raw, bool | float) or len(text) >= _MAX_SPELLING or not _NUMBER.fullmatch(text):
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
     value = Decimal(text)
-    if len(text) <= MAX_DIGITS and "e" not in text and "E" not in text:
-        return value  # written out, so short a number cannot have more digits
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):  # pragma: no cover - the pattern admits finite numbers only
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
@@ -136,11 +138,17 @@ def check_bar(
         raise Implausible(f"high {high} is below another price of its bar ({highest})")
     if low is not None and low > lowest:
         raise Implausible(f"low {low} is above another price of its bar ({lowest})")
-    scale = max(-int(price.as_tuple().exponent) for price in given)
+    finest = min(given, key=_exponent) if any(not price.same_quantum(close) for price in given) else close
+    scale = -_exponent(finest)
     if highest.adjusted() + 1 + max(scale, 0) > MAX_DIGITS:
         raise Implausible(f"{highest} with {scale} decimal places has more than {MAX_DIGITS} digits")
 
 
+def _exponent(value: Decimal) -> int:
+    return int(value.as_tuple().exponent)
+
+
+@lru_cache(maxsize=500)
 def major_unit(currency: str) -> tuple[str, int]:
     """The ISO 4217 code for `currency`, and the power of ten that turns its quotes into that unit.
 

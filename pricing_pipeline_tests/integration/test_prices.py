@@ -456,7 +456,7 @@ def test_b10_a_batch_is_written_in_key_order(core: Core) -> None:
 
 
 def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
-    """The staging table outlives its transaction, its rows do not."""
+    """Nothing of the first is left in the session for the second."""
     with core.engine.connect() as connection:
         for symbol in ("AAPL", "IBM"):
             call = next_call(core, QUOTE, symbol)

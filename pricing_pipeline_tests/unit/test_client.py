@@ -15,11 +15,11 @@ import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import httpcore
-import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -254,17 +254,22 @@ def test_fault_11_a_name_server_that_hangs_does_not_hold_the_call() -> None:
     release.set()
 
 
+def read(transport: BoundedTransport, url: str) -> bytes:
+    with transport.get(httpcore.URL(url), b"/", []) as answer:
+        return answer.read()
+
+
 def test_b17_waiting_for_one_of_ten_connections_counts_against_the_deadline() -> None:
     transport = BoundedTransport()
     over = threading.Event()
 
     def call(seconds: float) -> None:
         with transport.exchange(seconds=seconds, max_bytes=10_000):
-            client.get(server.url)
+            read(transport, server.url)
 
     with (
         ScriptedServer(lambda c: (over.wait(60), c.send(b"no HTTP\r\n\r\n"))) as server,
-        httpx.Client(transport=transport) as client,
+        closing(transport),
     ):
         with ThreadPoolExecutor(10) as pool:
             calls = [pool.submit(call, 60) for _ in range(10)]
@@ -557,12 +562,12 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tls_server: ScriptedSe
 def test_bounds_and_counts_hold_inside_tls(tls_server: ScriptedServer, certificate: Path) -> None:
     trusting = ssl.create_default_context(cafile=str(certificate))
     transport = BoundedTransport(ssl_context=trusting)
-    with httpx.Client(transport=transport) as client:
+    with closing(transport):
         with transport.exchange(seconds=5, max_bytes=10_000) as exchange:
-            assert client.get(tls_server.url).content == QUOTE
+            assert read(transport, tls_server.url) == QUOTE
         assert exchange.received == tls_server.sent
         with pytest.raises(RuntimeError, match=r"outside of BoundedTransport\.exchange"):
-            client.get(tls_server.url)
+            read(transport, tls_server.url)
 
 
 # --- the key ------------------------------------------------------------------------------------

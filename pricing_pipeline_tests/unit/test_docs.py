@@ -98,7 +98,7 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
     bodies = function_bodies()
     for start, end, name, *_ in table(section("Tasks"), "from"):
         body = bodies[name.strip("`")]
-        for hand in ("bury", "withdraw"):
+        for hand in ("bury", "withdraw", "finish_held"):
             if f"pricing.{hand}(" in body:
                 body += bodies[hand]
         assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"
@@ -109,7 +109,11 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
 
 def test_no_function_changes_a_tasks_state_unlisted() -> None:
     listed = {(name.strip("`"), end) for _, end, name, *_ in table(section("Tasks"), "from")}
-    hidden = {"bury": {"fail_tasks", "recover_tasks"}, "withdraw": {"cancel_tasks", "retire_tasks"}}
+    hidden = {
+        "bury": {"fail_tasks", "recover_tasks"},
+        "withdraw": {"cancel_tasks", "retire_tasks"},
+        "finish_held": {"complete_tasks"},
+    }
     for name, body in function_bodies().items():
         made = set(re.findall(r"SET status = '(\w+)'", body))
         if "INSERT INTO pricing.api_call_queue_" in body:

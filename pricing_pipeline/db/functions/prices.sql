@@ -1,18 +1,5 @@
--- Storing what providers answered. Values arrive by COPY in a staging table of the session.
-
-CREATE OR REPLACE FUNCTION pricing.open_staging() RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    IF to_regclass('pg_temp.price_staging') IS NULL THEN
-        CREATE TEMP TABLE price_staging (
-            symbol text NOT NULL, observed_at timestamptz NOT NULL,
-            amount bigint NOT NULL, open_amount bigint, high_amount bigint, low_amount bigint,
-            scale smallint NOT NULL, currency text, volume numeric, source_text text NOT NULL, adjustment text NOT NULL
-        ) ON COMMIT DELETE ROWS;
-    END IF;
-END $$;
-COMMENT ON FUNCTION pricing.open_staging() IS 'Makes this session''s staging table, emptied at each commit.';
-
+-- Storing what providers answered. Values arrive as one array for each column: a staging table would be emptied at each
+-- commit, and every statement on it planned anew, which took longer than the statement.
 
 CREATE OR REPLACE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -22,9 +9,12 @@ $$;
 COMMENT ON FUNCTION pricing.same_amount(bigint, smallint, bigint, smallint) IS 'Compares by value: 12.30 is 12.300.';
 
 
-CREATE OR REPLACE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean)
+CREATE OR REPLACE FUNCTION pricing.merge_prices(
+    wanted_type text, from_provider text, from_call bigint, is_latest boolean,
+    symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
+    scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
 RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -32,14 +22,17 @@ BEGIN
     RETURN QUERY
     -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
     -- it is believed. An equal stamp with the same value confirms, with another value revises.
-    WITH refused AS MATERIALIZED (
-        SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM pg_temp.price_staging s GROUP BY 1) n
+    WITH given AS MATERIALIZED (
+        SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments)
+            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment)),
+    refused AS MATERIALIZED (
+        SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM given s GROUP BY 1) n
         WHERE is_latest AND n.at < (SELECT l.observed_at FROM pricing.latest_prices l
                                     WHERE l.data_type = wanted_type AND l.symbol = n.symbol)),
-    -- OFFSET 0 keeps it a look into the index for each value. Nobody has statistics of the staging table, and joined
-    -- with it the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
+    -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
+    -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
     looked AS MATERIALIZED (
-        SELECT s.*, h.old FROM pg_temp.price_staging s
+        SELECT s.*, h.old FROM given s
         LEFT JOIN LATERAL (SELECT x AS old FROM pricing.price_history x
                            WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at OFFSET 0) h ON true
         WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
@@ -101,13 +94,43 @@ BEGIN
           AND (i.verified_at IS NULL OR (i.currency IS NULL AND first.currency IS NOT NULL)))
     SELECT a.symbol, coalesce(k.added, 0), coalesce(k.revised, 0),
            CASE WHEN NOT is_latest OR l.symbol IS NOT NULL THEN 'stored' ELSE 'stale_source' END
-    FROM (SELECT DISTINCT s.symbol FROM pg_temp.price_staging s) a
+    FROM (SELECT DISTINCT s.symbol FROM given s) a
     LEFT JOIN (SELECT s.symbol, count(*) FILTER (WHERE s.is_new) AS added, count(*) FILTER (WHERE s.is_changed) AS revised
                FROM staged s GROUP BY 1) k USING (symbol)
     LEFT JOIN latest l USING (symbol);
 END $$;
-COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean) IS
-    'Moves the staged values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
+    'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+
+
+CREATE OR REPLACE FUNCTION pricing.settle_prices(
+    ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer,
+    wanted_type text, from_provider text, from_call bigint,
+    symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
+    scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
+RETURNS TABLE (added bigint, revised bigint)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    held bigint[] := pricing.hold_tasks(ids, token);
+    late text;
+BEGIN
+    IF cardinality(held) < cardinality(ids) THEN
+        RETURN;
+    END IF;
+    SELECT sum(m.added), sum(m.revised), min(m.symbol) FILTER (WHERE m.outcome <> 'stored') INTO added, revised, late
+    FROM pricing.merge_prices(wanted_type, from_provider, from_call, true, symbols, times, amounts, open_amounts, high_amounts,
+                              low_amounts, scales, currencies, volumes, texts, adjustments) m;
+    IF late IS NOT NULL THEN
+        RAISE EXCEPTION 'the price of % is older than the one that is stored', late
+            USING HINT = 'Store the others without it.', ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    PERFORM pricing.finish_held(held);
+    PERFORM pricing.settle_call(from_call, 'ok', http_status, wire_bytes);
+    PERFORM pricing.judge_call(from_call, said_left);
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integer, text, text, bigint, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
+    'All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.';
 
 
 CREATE OR REPLACE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void

@@ -23,8 +23,13 @@ BEGIN
            later.observed_at, later.amount, later.scale, kin.observed_at, kin.amount, kin.scale,
            same.times, same.amounts, same.scales
     FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
-    LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (kind.asset_class, w.symbol)
-    LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (wanted_type, w.symbol)
+    -- OFFSET 0 keeps these looks into an index for each symbol: as a join, all latest prices of the type were read.
+    LEFT JOIN LATERAL (
+        SELECT x.scale, x.currency FROM pricing.instruments x
+        WHERE x.asset_class = kind.asset_class AND x.symbol = w.symbol OFFSET 0) i ON true
+    LEFT JOIN LATERAL (
+        SELECT x.symbol, x.observed_at, x.amount, x.scale, x.currency, x.adjustment FROM pricing.latest_prices x
+        WHERE x.data_type = wanted_type AND x.symbol = w.symbol OFFSET 0) l ON true
     LEFT JOIN LATERAL (
         SELECT b.lowest, b.highest, b.jumps_trusted_until FROM pricing.plausibility_bounds b
         WHERE b.data_type = wanted_type AND (b.symbol = w.symbol OR b.symbol IS NULL)

@@ -108,11 +108,10 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
     'The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    held bigint[] := pricing.hold_tasks(ids, token);
     done bigint[];
 BEGIN
     WITH gone AS (
@@ -137,6 +136,15 @@ BEGIN
         WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol) AND g.window_end = 'infinity')
     SELECT array_agg(g.id) INTO done FROM gone g;
     RETURN coalesce(done, '{}');
+END $$;
+COMMENT ON FUNCTION pricing.finish_held(bigint[]) IS
+    'Finishes tasks that the transaction holds by hold_tasks, and sets when their pairs are due again. Returns their ids.';
+
+
+CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    RETURN pricing.finish_held(pricing.hold_tasks(ids, token));
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
     'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';

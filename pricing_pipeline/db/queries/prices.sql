@@ -1,16 +1,19 @@
--- name: open_staging
--- Make this session's staging table.
-SELECT pricing.open_staging();
-
--- name: stage
--- Stream checked values into the staging table.
-COPY pg_temp.price_staging
-    (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment)
-    FROM STDIN;
-
 -- name: merge
--- Move staged values into history and latest prices.
-SELECT symbol, added, revised, outcome FROM pricing.merge_prices(:data_type, :provider, :call_id, :is_latest);
+-- Move checked values into history and latest prices.
+SELECT symbol, added, revised, outcome FROM pricing.merge_prices(
+    :data_type, :provider, :call_id, :is_latest,
+    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
+    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));
+
+-- name: settle
+-- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
+SELECT added, revised FROM pricing.settle_prices(
+    CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes, CAST(:units_left AS integer),
+    :data_type, :provider, :call_id,
+    CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
+    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));
 
 -- name: confirm
 -- A valid but empty answer confirms what is stored.
