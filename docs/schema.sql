@@ -201,11 +201,52 @@ CREATE TABLE pricing.backfills (
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was planned.
     finished_at timestamp with time zone  -- When none of its tasks was open any more.
     tasks integer NOT NULL DEFAULT 0  -- How many tasks it waits for, those of earlier backfills of the same days included.
+    cancelled_at timestamp with time zone  -- When a person cancelled it; NULL = nobody did.
     CONSTRAINT backfills_pkey PRIMARY KEY (backfill_id)
     CONSTRAINT backfill_window_is_upright CHECK ((window_start <= window_end))
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.backfills TO pricing_worker;
 GRANT SELECT ON TABLE pricing.backfills TO pricing_reader;
+
+-- Which calendar an instrument gets when it becomes known: the rule with the longest fitting ending, and then one of its currency. No rule, no calendar.
+CREATE TABLE pricing.calendar_rules (
+    asset_class text NOT NULL  -- Instruments of this class.
+    ending text NOT NULL DEFAULT ''::text  -- How their symbol ends, as providers mark an exchange; empty = any that marks none.
+    currency text NOT NULL DEFAULT ''::text  -- Their currency; empty = any.
+    calendar text NOT NULL  -- What they get.
+    CONSTRAINT calendar_rules_pkey PRIMARY KEY (asset_class, ending, currency)
+    CONSTRAINT calendar_rules_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
+);
+GRANT SELECT ON TABLE pricing.calendar_rules TO pricing_reader;
+GRANT SELECT ON TABLE pricing.calendar_rules TO pricing_worker;
+
+-- Each day on which a market trades, holidays left out, half days with their early close.
+CREATE TABLE pricing.calendar_sessions (
+    calendar text NOT NULL  -- Whose session.
+    session date NOT NULL  -- Its day, in the exchange's own zone: the day that daily values carry.
+    opens_at timestamp with time zone NOT NULL  -- When trading begins.
+    closes_at timestamp with time zone NOT NULL  -- When trading ends.
+    CONSTRAINT calendar_sessions_pkey PRIMARY KEY (calendar, session)
+    CONSTRAINT calendar_sessions_calendar_fkey FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar) ON DELETE CASCADE
+    CONSTRAINT session_is_upright CHECK ((opens_at < closes_at))
+);
+CREATE INDEX calendar_sessions_closing ON pricing.calendar_sessions USING btree (calendar, closes_at) INCLUDE (session, opens_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendar_sessions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendar_sessions TO pricing_reader;
+
+-- Trading calendars, by the ISO 10383 code of their exchange. FX (the week of foreign exchange) and 24/7 are our own.
+CREATE TABLE pricing.calendars (
+    calendar text NOT NULL  -- Its name: what exchange-calendars knows it by.
+    description text NOT NULL DEFAULT ''::text  -- For people.
+    sessions_from date  -- First day whose sessions are known; NULL = none are yet.
+    sessions_to date  -- Last day whose sessions are known. Beyond it only TTLs count.
+    filled_at timestamp with time zone  -- When its sessions were last written.
+    CONSTRAINT calendars_pkey PRIMARY KEY (calendar)
+    CONSTRAINT calendar_is_plain_name CHECK ((calendar ~ '^[A-Z0-9][A-Z0-9/]{1,11}$'::text))
+    CONSTRAINT known_span_is_upright CHECK ((((sessions_from IS NULL) = (sessions_to IS NULL)) AND (sessions_from <= sessions_to)))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendars TO pricing_worker;
+GRANT SELECT ON TABLE pricing.calendars TO pricing_reader;
 GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_reader;
 GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_worker;
 
@@ -497,13 +538,17 @@ CREATE TABLE pricing.instruments (
     is_active boolean NOT NULL DEFAULT true  -- False = left alone.
     verified_at timestamp with time zone  -- First valid answer of a provider; NULL = made by a subscription and not yet confirmed.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it became known.
+    calendar text  -- When it trades or is valued; chosen by pricing.calendar_rules unless given. NULL = not known, so only TTLs count.
+    listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
+    CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
     CONSTRAINT currency_is_iso CHECK ((currency ~ '^[A-Z]{3}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
 );
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
+CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
 GRANT SELECT ON TABLE pricing.instruments TO pricing_reader;
@@ -531,6 +576,7 @@ CREATE TABLE pricing.latest_prices (
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 18)))
 ) WITH (fillfactor=70);
 CREATE INDEX latest_prices_own_ttl ON pricing.latest_prices USING btree (data_type, symbol) WHERE (cache_ttl_minutes IS NOT NULL);
+CREATE TRIGGER learn_publish_lag AFTER UPDATE OF observed_at ON pricing.latest_prices FOR EACH ROW WHEN (((old.observed_at < new.observed_at) AND (new.observed_at = date_trunc('day'::text, new.observed_at, 'UTC'::text)))) EXECUTE FUNCTION pricing.learn_publish_lag();
 CREATE TRIGGER own_ttl_changed AFTER UPDATE OF cache_ttl_minutes ON pricing.latest_prices FOR EACH ROW WHEN ((old.cache_ttl_minutes IS DISTINCT FROM new.cache_ttl_minutes)) EXECUTE FUNCTION pricing.own_ttl_changed();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.latest_prices TO pricing_worker;
 GRANT SELECT ON TABLE pricing.latest_prices TO pricing_reader;
@@ -757,6 +803,19 @@ CREATE TABLE pricing.provider_state (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
 
+-- How long after a session's end its daily value appears at the provider, learned for each pair.
+CREATE TABLE pricing.publish_lags (
+    data_type text NOT NULL  -- Whose values.
+    symbol text NOT NULL  -- Whose values.
+    lag interval NOT NULL  -- From the close until the value is asked for.
+    measurements integer NOT NULL DEFAULT 1  -- How many sessions it was learned from.
+    learned_at timestamp with time zone NOT NULL  -- When it was last corrected.
+    CONSTRAINT publish_lags_pkey PRIMARY KEY (data_type, symbol)
+    CONSTRAINT lag_is_sane CHECK (((lag >= '00:00:00'::interval) AND (lag <= '24:00:00'::interval)))
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.publish_lags TO pricing_worker;
+GRANT SELECT ON TABLE pricing.publish_lags TO pricing_reader;
+
 -- Answers that brought values which are held: one for each call that brought a new one. API keys are blotted out.
 CREATE TABLE pricing.quarantined_bodies (
     call_id bigint NOT NULL  -- The call, in collector_call_log as long as that is kept.
@@ -924,6 +983,10 @@ GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_wo
 CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 
+-- Cuts the days of a backfill to those that can have history; refuses, in a sentence, what makes no sense.
+CREATE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reader, pricing_worker;
+
 -- Starts a drain, or returns NULL when another one is at work.
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
@@ -940,6 +1003,14 @@ GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_work
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Calendars of some instrument whose sessions are not known to the end of next year, and the days they are wanted for; again = all that are in use.
+CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
+
+-- Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.
+CREATE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
+
 -- Cancels live tasks by hand and leaves their pairs alone for an hour. A running one's finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
@@ -954,6 +1025,9 @@ TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET 
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- Gives an instrument the calendar that the rules name, unless it has one.
+TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -978,6 +1052,10 @@ GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worke
 -- A valid but empty answer: nothing is erased, and what we have counts as confirmed now.
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
+
+-- What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.
+CREATE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds double precision, quota_bytes bigint, used_bytes bigint, left_bytes bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cost_backfill(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
 -- Counts the windows of a provider from its call log, for later claims to go on from. Only under the lock of the provider_state row.
 CREATE FUNCTION pricing.count_units(wanted_provider text, now_ timestamp with time zone) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1066,6 +1144,10 @@ GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
+-- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, queued, not_published, not_asked. Only what failed or was never asked for is worth a call.
+CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
+
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
@@ -1113,6 +1195,14 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
 
+-- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all.
+CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time zone,integer) TO pricing_worker;
+
+-- What a data type names to follow calendars. Of a time alone no calendar is known, so here the TTL decides; who knows the symbol asks the one of four arguments.
+CREATE FUNCTION pricing.is_market_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
 CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
@@ -1137,6 +1227,9 @@ GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pri
 CREATE FUNCTION pricing.known_values(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
 
+-- Learns from when a daily value first appeared how long after the close to look for it.
+TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
@@ -1148,6 +1241,10 @@ GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp 
 -- How far back a window of so many seconds is counted: a whisker more than it is long.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
+
+-- The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.
+CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
 
 -- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it is held off or a task of it is live.
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1167,6 +1264,18 @@ GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[]
 -- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
+
+-- The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.
+CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
+
+-- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
+CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Nobody knows its sessions; it is not asked about again for a week.
+CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 
 -- Remembers that pairs were looked at, at most once in ten minutes for each.
 CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1209,6 +1318,10 @@ GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 -- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
+
+-- How long after the close the daily value of a pair should be there: as learned, else as is usual.
+CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.publish_lag(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1347,6 +1460,14 @@ GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_work
 CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
+-- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
+CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
+
+-- Writes the sessions of a calendar between two days, in place of those that were known. Returns how many.
+CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
+
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free.
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
@@ -1368,6 +1489,10 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[]) TO pricing_wor
 -- Says that the user of this session has left these pairs. Returns how many subscriptions ended.
 CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, pricing_worker;
+
+-- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
+CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
 
 -- Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
 CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

@@ -16,6 +16,7 @@ from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Provide
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
+from pricing_pipeline.defs.trading_days import extend_calendars
 from pricing_pipeline.settings import load_settings
 
 _SNAPSHOT = "pricing/registry"
@@ -44,6 +45,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             report_freshness(snapshot),
             follow_registry(snapshot),
             prune_dagster,
+            extend_calendars,
         ],
         schedules=[*schedules, check_schedule(snapshot)],
         asset_checks=[on_time_checks(snapshot)],

@@ -6,7 +6,7 @@ import logging
 
 import typer
 
-from pricing_pipeline.cli import commands, provider_commands, sandbox_command
+from pricing_pipeline.cli import commands, history_commands, provider_commands, sandbox_command
 from pricing_pipeline.cli.program import PlainLines, Program
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ _registry = typer.Typer(help="Look at the data types, or add one.")
 _instrument = typer.Typer(help="Pause instruments, or resume them.")
 _quarantine = typer.Typer(help="Look at values that are not believed, and decide on them.")
 _provider = typer.Typer(help="Look after the API keys of providers.")
+_backfills = typer.Typer(help="See how far backfills are, or call one off.")
 _db = typer.Typer(help="Look after the database.")
 
 for _command in (
@@ -35,7 +36,8 @@ for _command in (
     commands.why,
     commands.document,
     commands.history,
-    commands.backfill,
+    history_commands.gaps,
+    history_commands.backfill,
     commands.status,
 ):
     app.command()(_command)
@@ -55,12 +57,15 @@ _provider.command("set-key")(provider_commands.set_key)
 _provider.command("keys")(provider_commands.keys)
 _provider.command("remove-key")(provider_commands.remove_key)
 _provider.command("rotate")(provider_commands.rotate)
+_backfills.command("list")(history_commands.backfills_list)
+_backfills.command("cancel")(history_commands.backfills_cancel)
 _db.command("upgrade")(commands.db_upgrade)
 app.add_typer(_queue, name="queue")
 app.add_typer(_registry, name="registry")
 app.add_typer(_instrument, name="instrument")
 app.add_typer(_quarantine, name="quarantine")
 app.add_typer(_provider, name="provider")
+app.add_typer(_backfills, name="backfills")
 app.add_typer(_db, name="db")
 app.command()(sandbox_command.sandbox)
 

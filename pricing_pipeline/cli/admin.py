@@ -10,9 +10,9 @@ from typing import Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import queue, registry
+from pricing_pipeline import calendars, queue, registry
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.database import explained, open_connection, open_owner
+from pricing_pipeline.cli.database import explained, open_connection, open_engine, open_owner
 from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table
 from pricing_pipeline.cli.refusals import sentence
 from pricing_pipeline.db.engine import masked
@@ -134,6 +134,9 @@ def upgrade(*, as_json: bool) -> None:
     url = owner_url(settings)
     try:
         migrate.upgrade(url)
+        with open_engine(settings) as engine:
+            # A newer library may know more of next year's holidays.
+            calendars.extend(engine, again=True)
         with open_connection(settings) as connection:
             revision = reads.revision(connection)
             faults = role_faults(connection)

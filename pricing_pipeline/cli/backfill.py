@@ -34,7 +34,7 @@ def backfill(
     cost, failures = _NO_COST, list[reads.Failure]()
     with open_engine(settings, pool_size=6) as engine:
         with engine.connect() as connection:
-            request = _checked(connection, data_type, first, last, symbols)
+            request = checked(connection, data_type, first, last, symbols)
         with _progress(data_type, quiet=as_json) as show:
             outcome = _fetch(settings, urls, engine, request, show)
         if outcome.backfill_id is not None:
@@ -62,7 +62,7 @@ def backfill(
     return outcome.is_complete
 
 
-def _checked(
+def checked(
     connection: Connection, name: str, first: date, last: date | None, symbols: list[str] | None
 ) -> Request:
     """Refuse here, in a sentence, what a run would fail on a while later. Days without history are cut off."""

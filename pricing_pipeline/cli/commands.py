@@ -262,34 +262,6 @@ def document(
     implementation.document(symbol, data_type, at, as_json=as_json)
 
 
-def backfill(
-    data_type: Type,
-    first: Annotated[
-        str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")
-    ],
-    last: Last = None,
-    symbols: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Only these; else every active instrument.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Fetch the history that is missing between two days. What is stored already costs no call.
-
-    Dagster does it if it runs on this home, and goes on when you leave; otherwise this process does.
-
-    \b
-    Example: pricing-pipeline backfill equity_daily --from 2000-03 --to 2013-02 --symbols AAPL,MSFT
-    """
-    from pricing_pipeline.cli import backfill as implementation
-    from pricing_pipeline.cli.arguments import day, names
-
-    first_day = day(first, "--from")
-    last_day = None if last is None else day(last, "--to", last=True)
-    wanted = None if symbols is None else names(symbols, "--symbols")
-    if not implementation.backfill(data_type, first_day, last_day, wanted, as_json=as_json):
-        raise typer.Exit(1)
-
-
 def status(as_json: Json = False) -> None:
     """Show what runs, what is watched, how fresh it is, and what limits and quota still allow.
 

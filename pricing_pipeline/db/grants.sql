@@ -75,7 +75,7 @@ BEGIN
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
         -- First what the owner tells the pipeline; then prices and documents, which no refresh deletes; then the ring that pruning empties.
         worker_exceptions (pattern, privileges) AS (VALUES
-            ('(data_type_registry|registry_state|user_caps|alembic_version)', 'SELECT'),
+            ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds|provider_credentials)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT'),

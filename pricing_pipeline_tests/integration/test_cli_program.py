@@ -80,6 +80,9 @@ def test_every_promised_command_is_there() -> None:
             ("db", "upgrade"),
             ("sandbox",),
             ("document",),
+            ("gaps",),
+            ("backfills", "list"),
+            ("backfills", "cancel"),
         ),
     }
     assert promised == COMMANDS.keys()

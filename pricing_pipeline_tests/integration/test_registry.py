@@ -408,7 +408,10 @@ def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_function(core: Core) 
             " OR '1184 23' = proargtypes::text"
         )
     ]
-    assert set(core.one("SELECT pricing.accepted(:names, false)", names=names)) == {"is_data_stale"}
+    assert set(core.one("SELECT pricing.accepted(:names, false)", names=names)) == {
+        "is_data_stale",
+        "is_market_stale",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
--- Planning and following backfills.
+-- Planning, costing, cancelling and following backfills.
 
-CREATE OR REPLACE FUNCTION pricing.plan_backfill(
-    wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL, run text DEFAULT NULL,
-    OUT backfill_id uuid, OUT tasks integer)
-LANGUAGE plpgsql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
     kind pricing.data_type_registry;
-    plan record;
 BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     IF kind IS NULL OR NOT kind.is_active THEN
@@ -26,35 +23,167 @@ BEGIN
         RAISE EXCEPTION 'there is no history of % to fetch before % or after %', wanted_type, kind.history_from, today
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Two plans at once would both find the same gaps.
-    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.plan_backfill ' || wanted_type, 0));
-    INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
-    VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
+END $$;
+COMMENT ON FUNCTION pricing.backfill_span(text, date, date) IS
+    'Cuts the days of a backfill to those that can have history; refuses, in a sentence, what makes no sense.';
 
-    SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
-           array_agg(w.first_day) AS starts, array_agg(least(w.first_day + w.days - 1, w.last_day)) AS ends INTO plan
-    FROM (
-        -- As timestamps without zone: the days of a session's zone do not all begin at midnight.
-        SELECT i.symbol, cap.days, upper(gap) - 1 AS last_day,
-               generate_series(lower(gap)::timestamp, (upper(gap) - 1)::timestamp, make_interval(days => cap.days))::date AS first_day
+
+CREATE OR REPLACE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
+RETURNS TABLE (symbol text, first_day date, last_day date)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+BEGIN
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT i.symbol, i.calendar, greatest(from_day, pricing.listed_from(wanted_type, i.symbol)) AS first_day,
+               -- Without a provider it is one task, which enqueue turns into a dead one that says so.
+               coalesce(c.max_window_days, 1000000) AS days
         FROM pricing.instruments i
-        LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, i.symbol)
         -- The shortest span that any of its providers takes: it may be given to another one.
         LEFT JOIN LATERAL (
             SELECT min(x.max_window_days) AS max_window_days
             FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
             JOIN pricing.provider_capabilities x ON x.provider = r.provider AND x.fetcher = kind.fetcher
             WHERE r.data_type = wanted_type AND (r.symbol = i.symbol OR r.symbol IS NULL) AND r.is_active) c ON true
-        -- Without a provider it is one task, which enqueue turns into a dead one that says so.
-        CROSS JOIN LATERAL (SELECT coalesce(c.max_window_days, 1000000) AS days) cap
+        WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
+          AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END),
+    unanswered AS MATERIALIZED (
+        SELECT w.symbol, w.calendar, w.days, lower(gap) AS first_day, upper(gap) - 1 AS last_day
+        FROM wanted w
+        LEFT JOIN pricing.history_coverage h ON (h.data_type, h.symbol) = (wanted_type, w.symbol)
         CROSS JOIN LATERAL (
             SELECT range_agg(daterange(q.window_start, q.window_end, '[]')) AS days FROM pricing.api_call_queue_live q
-            WHERE (q.data_type, q.symbol) = (wanted_type, i.symbol) AND q.window_end <> 'infinity') coming
+            WHERE (q.data_type, q.symbol) = (wanted_type, w.symbol) AND q.window_end <> 'infinity') coming
         CROSS JOIN LATERAL unnest(
-            datemultirange(daterange(from_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)
+            datemultirange(daterange(w.first_day, to_day, '[]')) - coalesce(h.covered, '{}'::datemultirange)
             - coalesce(coming.days, '{}'::datemultirange)) AS gap
-        WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
-          AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END) w;
+        WHERE w.first_day <= to_day),
+    -- Each gap shrinks to the sessions at its ends that lack a final value; without any it is none. Where the calendar
+    -- is not known, every day may be a session.
+    trading AS MATERIALIZED (
+        SELECT u.symbol, u.days, c.calendar,
+               CASE WHEN c.calendar IS NULL THEN u.first_day ELSE one.session END AS first_day,
+               CASE WHEN c.calendar IS NULL THEN u.last_day ELSE other.session END AS last_day
+        FROM unanswered u
+        LEFT JOIN pricing.calendars c ON c.calendar = u.calendar AND kind.fetcher <> 'quote'
+                                     AND u.first_day >= c.sessions_from AND u.last_day <= c.sessions_to
+        LEFT JOIN LATERAL (
+            SELECT s.session FROM pricing.calendar_sessions s
+            WHERE s.calendar = c.calendar AND s.session BETWEEN u.first_day AND u.last_day AND s.closes_at <= now_
+              AND NOT EXISTS (SELECT FROM pricing.price_history v
+                              WHERE v.data_type = wanted_type AND v.symbol = u.symbol
+                                AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
+            ORDER BY s.session LIMIT 1) one ON true
+        LEFT JOIN LATERAL (
+            SELECT s.session FROM pricing.calendar_sessions s
+            WHERE s.calendar = c.calendar AND s.session BETWEEN u.first_day AND u.last_day AND s.closes_at <= now_
+              AND NOT EXISTS (SELECT FROM pricing.price_history v
+                              WHERE v.data_type = wanted_type AND v.symbol = u.symbol
+                                AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
+            ORDER BY s.session DESC LIMIT 1) other ON true
+        WHERE c.calendar IS NULL OR one.session IS NOT NULL),
+    -- Two gaps with no session between them are asked for together.
+    neighbours AS (
+        SELECT t.*, lag(t.last_day) OVER (PARTITION BY t.symbol ORDER BY t.first_day) AS ended FROM trading t),
+    islands AS (
+        SELECT n.*, count(*) FILTER (WHERE n.ended IS NULL OR n.calendar IS NULL OR EXISTS (
+                        SELECT FROM pricing.calendar_sessions s
+                        WHERE s.calendar = n.calendar AND s.session > n.ended AND s.session < n.first_day))
+                    OVER (PARTITION BY n.symbol ORDER BY n.first_day) AS island
+        FROM neighbours n),
+    joined AS (
+        SELECT i.symbol, i.days, min(i.first_day) AS first_day, max(i.last_day) AS last_day FROM islands i GROUP BY i.symbol, i.days, i.island)
+    -- As timestamps without zone: the days of a session's zone do not all begin at midnight.
+    SELECT j.symbol, piece.day::date, least(piece.day::date + j.days - 1, j.last_day)
+    FROM joined j
+    CROSS JOIN LATERAL generate_series(j.first_day::timestamp, j.last_day::timestamp, make_interval(days => j.days)) AS piece (day)
+    ORDER BY 1, 2;
+END $$;
+COMMENT ON FUNCTION pricing.missing_windows(text, date, date, text[]) IS
+    'The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
+RETURNS TABLE (provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds float8,
+               quota_bytes bigint, used_bytes bigint, left_bytes bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind pricing.data_type_registry;
+BEGIN
+    SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    RETURN QUERY
+    WITH windows AS MATERIALIZED (
+        SELECT m.symbol, m.first_day, m.last_day, coalesce(own.provider, broad.provider) AS provider
+        FROM pricing.missing_windows(wanted_type, from_day, to_day, only_symbols) m
+        LEFT JOIN pricing.chosen_routes own ON (own.data_type, own.symbol) = (wanted_type, m.symbol)
+        LEFT JOIN pricing.chosen_routes broad ON broad.data_type = wanted_type AND broad.symbol IS NULL),
+    alike AS (
+        SELECT w.provider, w.first_day, w.last_day, count(*) AS tasks FROM windows w GROUP BY 1, 2, 3),
+    asked AS (
+        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(c.window_batch_size, 1)))::bigint AS calls,
+               sum(a.tasks * (1000 + ceil((a.last_day - a.first_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0))))::bigint AS wire_bytes
+        FROM alike a
+        LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
+        LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (a.provider, wanted_type, 'day')
+        GROUP BY 1)
+    SELECT a.provider, (SELECT count(DISTINCT w.symbol) FROM windows w WHERE w.provider IS NOT DISTINCT FROM a.provider), a.tasks,
+           CASE WHEN p.provider IS NULL THEN 0 ELSE a.calls END, spent.units, CASE WHEN p.provider IS NULL THEN 0 ELSE a.wire_bytes END,
+           greatest(a.calls * took.seconds / p.max_in_flight, a.calls * p.request_delay_ms / 1000.0, waits.seconds, 0)::float8,
+           p.quota_bytes, CASE WHEN p.provider IS NOT NULL THEN used.bytes END,
+           CASE WHEN p.provider IS NOT NULL THEN greatest(pricing.quota_for(p.quota_bytes, -2) - used.bytes - queued.bytes, 0)::bigint END
+    FROM asked a
+    LEFT JOIN pricing.data_collectors p ON p.provider = a.provider
+    LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
+    CROSS JOIN LATERAL (SELECT coalesce(a.calls * c.units_per_call + a.tasks * c.units_per_symbol, 0)::bigint AS units) spent
+    CROSS JOIN LATERAL (SELECT pricing.bytes_used(a.provider, now_) AS bytes) used
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(q.est_bytes), 0) AS bytes FROM pricing.api_call_queue_live q
+        WHERE q.provider = a.provider AND q.backfill_id IS NOT NULL AND q.status <> 'processing') queued
+    -- How long its calls took lately; half a second while nobody knows.
+    CROSS JOIN LATERAL (
+        SELECT coalesce(avg(extract(epoch FROM l.finished_at - l.started_at)), 0.5) AS seconds
+        FROM (SELECT x.started_at, x.finished_at FROM pricing.collector_call_log x
+              WHERE x.provider = a.provider AND x.started_at > now_ - interval '7 days' AND x.outcome = 'ok'
+              ORDER BY x.started_at DESC LIMIT 100) l) took
+    -- The first windows' units can be spent at once; each further one waits for its window.
+    CROSS JOIN LATERAL (
+        SELECT max(greatest(ceil(spent.units::numeric / greatest(room.units, 1)) - 1, 0) * coalesce(l.window_seconds, 86400)) AS seconds
+        FROM pricing.provider_limits l
+        CROSS JOIN LATERAL (
+            SELECT sum(coalesce(o.units, l.units)) AS units
+            FROM (VALUES (a.provider)) AS x (provider) LEFT JOIN pricing.provider_keys k ON k.provider = x.provider AND k.is_active
+            LEFT JOIN pricing.provider_key_limits o ON (o.provider, o.name, o.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
+        ) room
+        WHERE l.provider = a.provider) waits
+    ORDER BY 1;
+END $$;
+COMMENT ON FUNCTION pricing.cost_backfill(text, date, date, text[]) IS
+    'What a backfill would ask of each provider, without queueing anything: calls, units, bytes on the wire as estimated, seconds if nobody else needed the provider, and what of its quota is used and left for backfills. Provider NULL = no route.';
+
+
+CREATE OR REPLACE FUNCTION pricing.plan_backfill(
+    wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL, run text DEFAULT NULL,
+    OUT backfill_id uuid, OUT tasks integer)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    plan record;
+BEGIN
+    SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
+    -- Two plans at once would both find the same gaps.
+    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.plan_backfill ' || wanted_type, 0));
+    INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
+    VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
+
+    SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
+           array_agg(w.first_day) AS starts, array_agg(w.last_day) AS ends INTO plan
+    FROM pricing.missing_windows(wanted_type, from_day, to_day, only_symbols) w;
     IF plan.symbols IS NOT NULL THEN
         PERFORM pricing.enqueue(wanted_type, plan.symbols, plan.priorities, plan.starts, plan.ends, plan_backfill.backfill_id);
         PERFORM pricing.check_backfill_quota(plan_backfill.backfill_id);
@@ -68,11 +197,19 @@ COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    -- Today's value may still change, so today is never covered.
+    -- Today's value may still change, so today is never covered; nor is a session whose value may be late by a day.
     INSERT INTO pricing.history_coverage AS h (data_type, symbol, covered)
-    SELECT wanted_type, s, datemultirange(daterange(from_day, least(to_day, (pricing.clock() AT TIME ZONE 'UTC')::date - 1), '[]'))
-    FROM unnest(symbols) AS s
-    WHERE from_day <= least(to_day, (pricing.clock() AT TIME ZONE 'UTC')::date - 1)
+    SELECT wanted_type, s, datemultirange(daterange(from_day, until.day, '[]'))
+    FROM (SELECT pricing.clock() AS at OFFSET 0) now_ CROSS JOIN unnest(symbols) AS s
+    CROSS JOIN LATERAL (
+        SELECT least(to_day, (now_.at AT TIME ZONE 'UTC')::date - 1, (
+            SELECT x.session - 1 FROM pricing.data_type_registry r
+            JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, s)
+            JOIN pricing.calendar_sessions x ON x.calendar = i.calendar
+            WHERE r.data_type = wanted_type AND r.fetcher <> 'quote'
+              AND x.closes_at > now_.at - interval '1 day' - pricing.publish_lag(wanted_type, s, r.fetcher)
+            ORDER BY x.closes_at LIMIT 1)) AS day) until
+    WHERE from_day <= until.day
     ORDER BY s
     ON CONFLICT (data_type, symbol) DO UPDATE SET covered = h.covered + excluded.covered
 $$;
@@ -102,3 +239,23 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.backfill_progress(uuid) IS 'How many tasks a backfill waits for, how many are not finished, how many failed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled') RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    cancelled integer;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pricing.backfills b WHERE b.backfill_id = wanted) THEN
+        RAISE EXCEPTION 'there is no backfill %', wanted
+            USING HINT = 'pricing-pipeline backfills list shows them.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    cancelled := cardinality(pricing.withdraw(
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.backfill_id = wanted), 'cancelled', reason));
+    UPDATE pricing.backfills b SET cancelled_at = now_, finished_at = coalesce(b.finished_at, now_)
+    WHERE b.backfill_id = wanted AND (cancelled > 0 OR b.finished_at IS NULL);
+    RETURN cancelled;
+END $$;
+COMMENT ON FUNCTION pricing.cancel_backfill(uuid, text) IS
+    'Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.';

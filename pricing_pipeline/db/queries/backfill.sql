@@ -11,3 +11,22 @@ SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS u
 -- Why tasks of a backfill failed.
 SELECT symbol, failure_kind, errors -> -1 ->> 'message' AS message FROM pricing.api_call_queue_dead
 WHERE backfill_id = CAST(:backfill_id AS uuid) ORDER BY symbol LIMIT 20;
+
+-- name: cost
+-- What a backfill would ask of each provider.
+SELECT provider, symbols, tasks, calls, units, wire_bytes, seconds, quota_bytes, used_bytes, left_bytes
+FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
+
+-- name: recent
+-- The newest backfills and how far they are.
+SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id, b.requested_at,
+       b.finished_at, b.cancelled_at, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
+       greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.tasks::integer AS failed, live.tasks::integer AS open
+FROM (SELECT x.* FROM pricing.backfills x ORDER BY x.requested_at DESC LIMIT :at_most) b
+CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id) live
+CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_dead q WHERE q.backfill_id = b.backfill_id) dead
+ORDER BY b.requested_at DESC;
+
+-- name: cancel
+-- Take what is left of a backfill out of the queue.
+SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));

@@ -1,0 +1,106 @@
+"""Backfills as people handle them: what one would cost, how far each is, calling one off.
+
+What is missing is decided in SQL (`pricing.missing_windows`), and fetched by refresh.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a backfill would ask of one provider, before it is planned.
+
+    `provider` is None where no route leads to one: those tasks would fail. `units` are the provider's own;
+    `wire_bytes` are estimated by what its answers were like; `seconds` hold if nobody else needs the provider.
+    `left_bytes` is what its quota still leaves for backfills; None without a provider.
+    """
+
+    provider: str | None
+    symbols: int
+    tasks: int
+    calls: int
+    units: int
+    wire_bytes: int
+    seconds: float
+    quota_bytes: int | None
+    used_bytes: int | None
+    left_bytes: int | None
+
+    @property
+    def quota_share(self) -> float | None:
+        """The part of the whole quota that it would take."""
+        return None if not self.quota_bytes else self.wire_bytes / self.quota_bytes
+
+    @property
+    def fits(self) -> bool:
+        """False when it would be refused: no provider, or more bytes than the quota leaves for backfills."""
+        return self.left_bytes is not None and self.wire_bytes <= self.left_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A backfill and how far it is. `symbols` None: every confirmed instrument; `run_id` None: no run of Dagster."""
+
+    backfill_id: UUID
+    data_type: str
+    first_day: date
+    last_day: date
+    symbols: list[str] | None
+    run_id: str | None
+    requested_at: datetime
+    finished_at: datetime | None
+    cancelled_at: datetime | None
+    tasks: int
+    done: int
+    failed: int
+    open: int
+
+    @property
+    def state(self) -> str:
+        """One word: cancelled, running, failed (in part at least) or done."""
+        if self.cancelled_at is not None:
+            return "cancelled"
+        if self.open:
+            return "running"
+        return "failed" if self.failed else "done"
+
+
+def estimate(
+    connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
+) -> list[Estimate]:
+    """What a backfill of these days would cost, by provider; empty when nothing is missing. Queues nothing.
+
+    The database refuses, in a sentence, what `plan_backfill` would refuse.
+    """
+    rows = connection.execute(
+        query("backfill.cost"),
+        {
+            "data_type": data_type,
+            "first_day": window.start,
+            "last_day": window.end,
+            "symbols": None if symbols is None else list(symbols),
+        },
+    )
+    return [Estimate(**row) for row in rows.mappings()]
+
+
+def recent(connection: Connection, at_most: int) -> list[Listed]:
+    """The backfills that were asked for last, newest first."""
+    return [
+        Listed(**row) for row in connection.execute(query("backfill.recent"), {"at_most": at_most}).mappings()
+    ]
+
+
+def cancel(connection: Connection, backfill_id: UUID) -> int:
+    """Take what is left of a backfill out of the queue; returns how many tasks that were. What is stored stays."""
+    return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())

@@ -1,0 +1,138 @@
+"""Trading calendars: their sessions brought into the database, and what a history lacks by them.
+
+SQL judges by the table of sessions (`pricing.next_value_at`, `pricing.gaps`, `pricing.missing_windows`); here it is
+only filled. The library that knows the exchanges takes more than a second to import, so nothing else may import it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.query_loader import query
+
+_OWN = frozenset({"FX", "24/7"})
+"""Calendars that SQL can tell by itself."""
+
+
+class GapKind(StrEnum):
+    """Why a session has no value. `pricing.gaps` decides."""
+
+    NOT_LISTED = "not_listed"
+    PROVIDER_HAS_NONE = "provider_has_none"
+    FAILED = "failed"
+    HELD = "held"
+    QUEUED = "queued"
+    NOT_PUBLISHED = "not_published"
+    NOT_ASKED = "not_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Sessions in a row without a value, for one reason; both days are included. `detail` is for people."""
+
+    first_day: date
+    last_day: date
+    sessions: int
+    kind: GapKind
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Trading days of one calendar between two days, with open and close in UTC."""
+
+    calendar: str
+    start: date
+    end: date
+    days: Sequence[date]
+    opens: Sequence[datetime]
+    closes: Sequence[datetime]
+
+
+def extend(engine: Engine, *, again: bool = False) -> list[str]:
+    """Write the sessions that are missing of calendars in use, to the end of next year where that is known.
+
+    `again` writes them all anew: a new version of the library may know better. Returns the calendars written.
+    Each is a transaction of its own. A calendar that the library does not know stays without sessions: its
+    instruments go by their TTL, and a warning in the database says so.
+    """
+    with engine.connect() as connection:
+        wanted = connection.execute(query("calendars.to_extend"), {"again": again}).all()
+    for row in wanted:
+        with engine.begin() as connection:
+            if row.calendar in _OWN:
+                connection.execute(query("calendars.store_own"), dict(row._mapping))
+                continue
+            try:
+                sessions = exchange_sessions(row.calendar, row.from_day, row.to_day)
+            except LookupError as error:
+                parameters = {"calendar": row.calendar, "message": str(error)}
+                connection.execute(query("calendars.unknown"), parameters)
+                continue
+            connection.execute(
+                query("calendars.store"),
+                {
+                    "calendar": row.calendar,
+                    "from_day": sessions.start,
+                    "to_day": sessions.end,
+                    "days": list(sessions.days),
+                    "opens": list(sessions.opens),
+                    "closes": list(sessions.closes),
+                },
+            )
+    return [row.calendar for row in wanted]
+
+
+def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
+    """The sessions of an exchange (ISO 10383 code) between two days, as far as its holidays are known.
+
+    Raises LookupError for an exchange that the library does not know.
+    """
+    import exchange_calendars
+    from exchange_calendars.errors import InvalidCalendarName
+    from pandas import Timestamp
+
+    kinds = exchange_calendars.calendar_utils.global_calendar_dispatcher
+    try:
+        name = kinds.resolve_alias(calendar)
+        kind = kinds._calendar_factories[name]
+    except (InvalidCalendarName, KeyError):
+        raise LookupError(
+            f"exchange-calendars knows no exchange {calendar}. Set pricing.instruments.calendar to one that it knows."
+        ) from None
+    first, last = Timestamp(start), Timestamp(end)
+    low, high = kind.bound_min(), kind.bound_max()
+    first = first if low is None else max(first, low)
+    last = last if high is None else min(last, high)
+    with warnings.catch_warnings():
+        # Inside the library, on pandas 3: it takes the values of a column of times, which are to change their type.
+        warnings.filterwarnings(
+            "ignore", "Series.values returning an ndarray that drops timezone", category=Warning
+        )
+        schedule = exchange_calendars.get_calendar(name, start=first, end=last).schedule
+    return Sessions(
+        calendar,
+        first.date(),
+        last.date(),
+        [stamp.date() for stamp in schedule.index],
+        [stamp.to_pydatetime() for stamp in schedule["open"]],
+        [stamp.to_pydatetime() for stamp in schedule["close"]],
+    )
+
+
+def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
+    """What the history of a pair lacks between two days, both included, oldest first.
+
+    The database refuses, in a sentence, types that have no daily values and instruments without a calendar.
+    """
+    rows = connection.execute(
+        query("calendars.gaps"),
+        {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
+    )
+    return [Gap(row.first_day, row.last_day, row.sessions, GapKind(row.kind), row.detail) for row in rows]

@@ -1,0 +1,163 @@
+"""`backfill --dry-run` and `backfills`: what one would cost, how far each is, calling one off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from uuid import UUID
+
+import typer
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import backfills
+from pricing_pipeline.backfills import Estimate
+from pricing_pipeline.cli.backfill import checked
+from pricing_pipeline.cli.database import open_connection, open_engine
+from pricing_pipeline.cli.output import duration, listed, moment, print_json, print_table, size
+from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.errors import InvalidRange
+from pricing_pipeline.registry import reason
+from pricing_pipeline.settings import load_settings
+
+
+def cost(data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool) -> bool:
+    """Tell what a backfill would ask of each provider, and queue nothing; False when it would be refused."""
+    with open_connection(load_settings()) as connection:
+        request = checked(connection, data_type, first, last, symbols)
+        found = backfills.estimate(connection, data_type, request.window, symbols)
+    fits = all(one.fits for one in found)
+    if as_json:
+        print_json(
+            {
+                "data_type": data_type,
+                "from": request.window.start,
+                "to": request.window.end,
+                "symbols": symbols,
+                "tasks": sum(one.tasks for one in found),
+                "calls": sum(one.calls for one in found),
+                "units": sum(one.units for one in found),
+                "wire_bytes": sum(one.wire_bytes for one in found),
+                "minutes": round(max((one.seconds for one in found), default=0.0) / 60, 2),
+                "fits": fits,
+                "providers": [_row(one) for one in found],
+            }
+        )
+    elif not found:
+        typer.echo(
+            f"{data_type}: everything from {request.window.start} to {request.window.end} is stored already."
+        )
+    else:
+        _show(found)
+    for one in found:
+        _complain(data_type, one)
+    return fits
+
+
+def _row(one: Estimate) -> dict[str, object]:
+    share = one.quota_share
+    return asdict(one) | {"quota_share": None if share is None else round(share, 6), "fits": one.fits}
+
+
+def _show(found: Sequence[Estimate]) -> None:
+    print_table(
+        [
+            "provider",
+            "symbols",
+            "tasks",
+            "calls",
+            "units",
+            "bytes, about",
+            "time, at least",
+            "of its quota",
+            "left for backfills",
+        ],
+        [
+            (
+                one.provider or "none",
+                one.symbols,
+                one.tasks,
+                one.calls,
+                one.units,
+                size(one.wire_bytes),
+                duration(one.seconds),
+                "" if one.quota_share is None else f"{one.quota_share:.2%}",
+                "" if one.left_bytes is None else size(one.left_bytes),
+            )
+            for one in found
+        ],
+        right=["symbols", "tasks", "calls", "units", "bytes, about", "of its quota", "left for backfills"],
+    )
+
+
+def _complain(data_type: str, one: Estimate) -> None:
+    if one.provider is None:
+        warn(
+            f"no active provider serves {data_type} of {one.symbols} symbols; add a row to pricing.provider_routing."
+        )
+    elif not one.fits:
+        warn(
+            f"the backfill would be refused: {one.provider} has {size(one.left_bytes or 0)} left for backfills. "
+            "Ask for fewer days or symbols, or raise quota_bytes in pricing.data_collectors."
+        )
+
+
+def show(at_most: int, *, as_json: bool) -> None:
+    """Tell the newest backfills and how far they are."""
+    with open_connection(load_settings()) as connection:
+        found = backfills.recent(connection, at_most)
+    if as_json:
+        print_json({"backfills": [asdict(one) | {"state": one.state} for one in found]})
+        return
+    print_table(
+        [
+            "id",
+            "data type",
+            "from",
+            "to",
+            "symbols",
+            "asked at (UTC)",
+            "state",
+            "tasks",
+            "done",
+            "failed",
+            "open",
+        ],
+        [
+            (
+                one.backfill_id,
+                one.data_type,
+                one.first_day,
+                one.last_day,
+                "all" if one.symbols is None else listed(one.symbols, 3),
+                moment(one.requested_at),
+                one.state,
+                one.tasks,
+                one.done,
+                one.failed,
+                one.open,
+            )
+            for one in found
+        ],
+        right=["tasks", "done", "failed", "open"],
+    )
+    if not found:
+        hint("there was no backfill yet: pricing-pipeline backfill --help")
+
+
+def cancel(backfill_id: UUID, *, as_json: bool) -> None:
+    """Call a backfill off. Raises InvalidRange when there is none of this id."""
+    with open_engine(load_settings()) as engine:
+        try:
+            with engine.begin() as connection:
+                count = backfills.cancel(connection, backfill_id)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != "22023":
+                raise
+            raise InvalidRange(reason(error)) from error
+    if as_json:
+        print_json({"backfill_id": backfill_id, "cancelled": count})
+    else:
+        typer.echo(
+            f"{count} tasks are cancelled. What was fetched stays, and another backfill goes on from there."
+        )

@@ -1,0 +1,97 @@
+"""`gaps`: the trading days of a symbol without a value, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import calendars
+from pricing_pipeline.calendars import Gap, GapKind
+from pricing_pipeline.cli import reads
+from pricing_pipeline.cli.arguments import span
+from pricing_pipeline.cli.database import open_connection
+from pricing_pipeline.cli.output import print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import InvalidRange, UnknownSymbol
+from pricing_pipeline.registry import reason
+from pricing_pipeline.settings import load_settings
+
+_FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED})
+
+
+def gaps(symbol: str, data_type: str | None, first: date | None, last: date | None, *, as_json: bool) -> None:
+    """Tell the gaps between two days (the first one None: where history begins; the last: today).
+
+    Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
+    """
+    with open_connection(load_settings()) as connection:
+        last_day = last or reads.today(connection)
+        found = {
+            name: _found(connection, name, symbol, first or min(since or last_day, last_day), last_day)
+            for name, since in _types(connection, symbol, data_type)
+        }
+    if as_json:
+        print_json(
+            {"symbol": symbol, "to": last_day, "gaps": [_row(n, gap) for n in found for gap in found[n]]}
+        )
+        return
+    rows = [(name, gap) for name, gaps in found.items() for gap in gaps]
+    if rows:
+        print_table(
+            ["data type", "from", "to", "sessions", "kind", ""],
+            [(name, gap.first_day, gap.last_day, gap.sessions, gap.kind, gap.detail) for name, gap in rows],
+            right=["sessions"],
+        )
+    for name, gaps_ in found.items():
+        hint(_advice(symbol, name, gaps_))
+
+
+def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:
+    if wanted is not None:
+        kind = reads.data_type(connection, wanted)
+        reads.require_instruments(connection, kind, [symbol])
+        return [(kind.data_type, kind.history_from)]
+    rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
+    if not rows:
+        raise UnknownSymbol(
+            f"no data type of daily values applies to {symbol}. `pricing-pipeline registry list` shows the types, "
+            "and watching a symbol makes it known."
+        )
+    return [(row.data_type, row.history_from) for row in rows]
+
+
+def _found(connection: Connection, data_type: str, symbol: str, first: date, last: date) -> list[Gap]:
+    days = span(first, last)
+    try:
+        return calendars.gaps(connection, data_type, symbol, days.start, days.end)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != "22023":
+            raise
+        raise InvalidRange(reason(error)) from error
+
+
+def _row(data_type: str, gap: Gap) -> dict[str, object]:
+    return {
+        "data_type": data_type,
+        "from": gap.first_day,
+        "to": gap.last_day,
+        "sessions": gap.sessions,
+        "kind": gap.kind.value,
+        "detail": gap.detail,
+    }
+
+
+def _advice(symbol: str, data_type: str, found: Sequence[Gap]) -> str:
+    if not found:
+        return f"{data_type} of {symbol} has a value for every trading day."
+    wanted = [gap for gap in found if gap.kind in _FETCHABLE]
+    if not wanted:
+        return f"Nothing of {data_type} is worth asking for again."
+    return (
+        f"This fetches what was not asked for or failed: pricing-pipeline backfill {data_type} "
+        f"--from {wanted[0].first_day} --to {wanted[-1].last_day} --symbols {symbol}"
+    )

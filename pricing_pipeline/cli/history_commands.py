@@ -1,0 +1,108 @@
+"""The commands on what a history lacks and how it is filled, as they are typed: arguments, options, help.
+
+What they do is in modules imported when they run, as for commands.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from pricing_pipeline.cli.commands import Last, Symbol, Type
+from pricing_pipeline.cli.program import Json
+
+
+def gaps(
+    symbol: Symbol,
+    data_type: Annotated[
+        str | None,
+        typer.Option("--data-type", metavar="DATA_TYPE", help="A type of daily values; else all it has."),
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="DATE", help="First day; else where its history begins.")
+    ] = None,
+    last: Last = None,
+    as_json: Json = False,
+) -> None:
+    """Show the trading days of a symbol that have no value, and why: by the calendar of its exchange.
+
+    not_asked and failed can be fetched by a backfill. provider_has_none and not_listed cannot: asking again
+    would bring the same answer. held waits in the quarantine, queued is on its way, not_published will come.
+
+    \b
+    Example: pricing-pipeline gaps IBM --data-type equity_daily --from 2012-01
+    """
+    from pricing_pipeline.cli import gaps as implementation
+    from pricing_pipeline.cli.arguments import day
+
+    first_day = None if first is None else day(first, "--from")
+    last_day = None if last is None else day(last, "--to", last=True)
+    implementation.gaps(symbol, data_type, first_day, last_day, as_json=as_json)
+
+
+def backfill(
+    data_type: Type,
+    first: Annotated[
+        str, typer.Option("--from", metavar="DATE", help="First day, like 2000-03-01 or 2000-03.")
+    ],
+    last: Last = None,
+    symbols: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Only these; else every active instrument.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what it would cost; nothing is queued.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch the history that is missing between two days. What is stored already costs no call.
+
+    Dagster does it if it runs on this home, and goes on when you leave; otherwise this process does. With
+    --dry-run: calls, units, bytes, time and share of the quota; the exit code is 1 if it would be refused.
+
+    \b
+    Example: pricing-pipeline backfill equity_daily --from 2000-03 --to 2013-02 --symbols AAPL,MSFT
+    """
+    from pricing_pipeline.cli import backfill as implementation
+    from pricing_pipeline.cli.arguments import day, names
+
+    first_day = day(first, "--from")
+    last_day = None if last is None else day(last, "--to", last=True)
+    wanted = None if symbols is None else names(symbols, "--symbols")
+    if dry_run:
+        from pricing_pipeline.cli import backfills
+
+        if not backfills.cost(data_type, first_day, last_day, wanted, as_json=as_json):
+            raise typer.Exit(1)
+        return
+    if not implementation.backfill(data_type, first_day, last_day, wanted, as_json=as_json):
+        raise typer.Exit(1)
+
+
+def backfills_list(
+    at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show backfills and how far they are, the newest first; those of the Dagster UI too.
+
+    \b
+    Example: pricing-pipeline backfills list --limit 5
+    """
+    from pricing_pipeline.cli import backfills
+
+    backfills.show(at_most, as_json=as_json)
+
+
+def backfills_cancel(
+    backfill_id: Annotated[UUID, typer.Argument(metavar="ID", help="Of `backfills list`.")],
+    as_json: Json = False,
+) -> None:
+    """Call a backfill off: what it still waits for is not fetched. What is stored stays.
+
+    \b
+    Example: pricing-pipeline backfills cancel 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162
+    """
+    from pricing_pipeline.cli import backfills
+
+    backfills.cancel(backfill_id, as_json=as_json)

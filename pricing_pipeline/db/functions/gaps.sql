@@ -1,0 +1,97 @@
+-- What a history lacks, and why.
+
+CREATE OR REPLACE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN coalesce(
+        (SELECT i.listed_on FROM pricing.data_type_registry r
+         JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol) WHERE r.data_type = wanted_type),
+        -- The provider was asked for the fortnight before its first value, and had nothing.
+        (SELECT f.day FROM (SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date AS day FROM pricing.price_history h
+                            WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol) f
+         JOIN pricing.history_coverage c ON (c.data_type, c.symbol) = (wanted_type, wanted_symbol)
+         WHERE c.covered @> daterange(f.day - 14, f.day)
+           AND NOT EXISTS (SELECT FROM pricing.quarantined_values q
+                           WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held'
+                             AND q.observed_at < f.day::timestamp AT TIME ZONE 'UTC')));
+END $$;
+COMMENT ON FUNCTION pricing.listed_from(text, text) IS
+    'The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.';
+
+
+CREATE OR REPLACE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    about record;
+BEGIN
+    SELECT r.history_from, r.fetcher, i.symbol, i.calendar, c.sessions_from, c.sessions_to INTO about
+    FROM pricing.data_type_registry r
+    LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
+    LEFT JOIN pricing.calendars c USING (calendar)
+    WHERE r.data_type = wanted_type;
+    IF about.symbol IS NULL THEN
+        RAISE EXCEPTION 'there is no % of %', wanted_type, wanted_symbol
+            USING HINT = 'Name an instrument and a data type that applies to it.', ERRCODE = 'invalid_parameter_value';
+    ELSIF about.fetcher NOT IN ('daily_bars', 'nav') THEN
+        RAISE EXCEPTION 'data type % has no gaps: only of daily values is known when there should be one', wanted_type
+            USING HINT = 'Name a data type of daily bars or NAVs.', ERRCODE = 'invalid_parameter_value';
+    ELSIF about.sessions_from IS NULL THEN
+        RAISE EXCEPTION '% has no trading calendar with sessions (its calendar: %)', wanted_symbol, coalesce(about.calendar, 'none')
+            USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars, then run pricing-pipeline db upgrade.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+    WITH known AS MATERIALIZED (
+        SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from,
+               pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag,
+               (SELECT h.covered FROM pricing.history_coverage h WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered),
+    expected AS MATERIALIZED (
+        SELECT s.session, s.closes_at, row_number() OVER (ORDER BY s.session) AS nth,
+               s.session = max(s.session) FILTER (WHERE s.closes_at + k.lag <= now_) OVER () AS is_newest
+        FROM pricing.calendar_sessions s CROSS JOIN known k
+        WHERE s.calendar = about.calendar AND s.session BETWEEN greatest(from_day, about.history_from) AND to_day AND s.opens_at <= now_),
+    missing AS MATERIALIZED (
+        SELECT e.* FROM expected e
+        WHERE NOT EXISTS (SELECT FROM pricing.price_history h
+                          WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                            AND h.observed_at = e.session::timestamp AT TIME ZONE 'UTC')),
+    live AS MATERIALIZED (
+        SELECT q.window_start, q.window_end FROM pricing.api_call_queue_live q
+        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol),
+    dead AS MATERIALIZED (
+        SELECT q.window_start, q.window_end, q.finished_at, q.failure_kind || ': ' || (q.errors -> -1 ->> 'message') AS why
+        FROM pricing.api_call_queue_dead q
+        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'failed' AND q.resolved_at IS NULL),
+    typed AS (
+        SELECT m.session, m.nth,
+               CASE WHEN held.reason IS NOT NULL THEN 'held'
+                    WHEN m.closes_at + k.lag > now_ THEN 'not_published'
+                    WHEN m.session < k.listed_from THEN 'not_listed'
+                    WHEN EXISTS (SELECT FROM live q WHERE m.session BETWEEN q.window_start AND q.window_end
+                                                      AND (q.window_end <> 'infinity' OR m.is_newest)) THEN 'queued'
+                    WHEN failed.why IS NOT NULL THEN 'failed'
+                    WHEN k.covered @> m.session THEN 'provider_has_none'
+                    ELSE 'not_asked' END AS kind,
+               coalesce(held.reason, failed.why) AS detail
+        FROM missing m CROSS JOIN known k
+        LEFT JOIN LATERAL (
+            SELECT v.reason FROM pricing.quarantined_values v
+            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.status = 'held'
+              AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC' ORDER BY v.last_seen_at DESC LIMIT 1) held ON true
+        LEFT JOIN LATERAL (
+            SELECT d.why FROM dead d
+            WHERE m.session BETWEEN d.window_start AND d.window_end
+              AND (d.window_end <> 'infinity' OR (m.is_newest AND d.finished_at > m.closes_at))
+            ORDER BY d.finished_at DESC LIMIT 1) failed ON true),
+    runs AS (
+        -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
+        SELECT t.*, t.nth - row_number() OVER (PARTITION BY t.kind ORDER BY t.nth) AS run FROM typed t)
+    SELECT min(r.session), max(r.session), count(*), r.kind,
+           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('held', 'failed')))[1]
+    FROM runs r GROUP BY r.kind, r.run ORDER BY 1;
+END $$;
+COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
+    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, queued, not_published, not_asked. Only what failed or was never asked for is worth a call.';

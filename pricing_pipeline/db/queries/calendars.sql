@@ -1,0 +1,27 @@
+-- name: to_extend
+-- Calendars in use whose sessions are not known far enough, and the days they are wanted for.
+SELECT calendar, from_day, to_day FROM pricing.calendars_to_extend(:again);
+
+-- name: store
+-- Write the sessions of an exchange between two days.
+SELECT pricing.store_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date), CAST(:days AS date[]),
+                              CAST(:opens AS timestamptz[]), CAST(:closes AS timestamptz[]));
+
+-- name: store_own
+-- Write the sessions of a calendar of our own between two days.
+SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_day AS date));
+
+-- name: unknown
+-- An exchange that the library does not know: say so, and ask again in a week.
+SELECT pricing.warn('extend_calendars', :calendar, :message, 'P0002'),
+       pricing.note_unknown_calendar(:calendar);
+
+-- name: gaps
+-- Sessions of a pair without a value between two days, joined to gaps with their kinds.
+SELECT first_day, last_day, sessions, kind, detail
+FROM pricing.gaps(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));
+
+-- name: daily_types
+-- Data types of daily values that apply to a symbol.
+SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+WHERE i.symbol = :symbol AND r.is_active AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;

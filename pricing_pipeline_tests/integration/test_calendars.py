@@ -1,0 +1,279 @@
+"""Calendars in the database: which one an instrument has, its sessions, and when a newer value should exist."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from pricing_pipeline import calendars
+from pricing_pipeline_tests.fix_core import (
+    DAILY,
+    FX,
+    NAV,
+    QUOTE,
+    Core,
+    midnight,
+    observation,
+    sample_template,
+)
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+FUND = "118632"
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def fill(core: Core, calendar: str, first: str, last: str) -> None:
+    """Sessions from Monday to Friday, 14:30 to 21:00 UTC, without a library."""
+    days = [date.fromisoformat(first) + timedelta(days=n) for n in range(366)]
+    days = [day for day in days if day.weekday() < 5 and day <= date.fromisoformat(last)]
+    core.call(
+        "SELECT pricing.store_sessions(:calendar, :first, :last, :days, :opens, :closes)",
+        calendar=calendar,
+        first=date.fromisoformat(first),
+        last=date.fromisoformat(last),
+        days=days,
+        opens=[utc(f"{day} 14:30") for day in days],
+        closes=[utc(f"{day} 21:00") for day in days],
+    )
+
+
+def next_value(core: Core, data_type: str, symbol: str, confirmed: str, minutes: int) -> datetime:
+    at: datetime = core.call(
+        "SELECT pricing.next_value_at(:type, :symbol, :at, make_interval(mins => :minutes))",
+        type=data_type,
+        symbol=symbol,
+        at=utc(confirmed),
+        minutes=minutes,
+    )
+    return at
+
+
+@pytest.mark.parametrize(
+    ("asset_class", "symbol", "currency", "calendar"),
+    [
+        ("equity", "TSLA", None, "XNYS"),
+        ("equity", "BRK.B", None, "XNYS"),
+        ("equity", "VOD.L", None, "XLON"),
+        ("equity", "VOD:LSE", None, "XLON"),
+        ("equity", "RELIANCE.NS", "INR", "XBOM"),
+        ("equity", "ABC.XYZ", None, None),
+        ("equity", "ABC:XYZ", None, None),
+        ("fx", "EUR/CHF", None, "FX"),
+        ("crypto", "BTC/USD", None, "24/7"),
+        ("fund", "100001", "INR", "XBOM"),
+        ("fund", "VTSAX", "USD", "XNYS"),
+        ("fund", "100002", None, None),
+        ("bond", "XS1", None, None),
+    ],
+)
+def test_f7_an_instrument_gets_the_calendar_of_its_exchange(
+    core: Core, asset_class: str, symbol: str, currency: str | None, calendar: str | None
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES (:asset_class, :symbol, :currency)",
+        asset_class=asset_class,
+        symbol=symbol,
+        currency=currency,
+    )
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
+
+
+def test_f7_a_calendar_follows_when_the_currency_is_learned_and_what_a_person_set_stays(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol, calendar)"
+        " VALUES ('fund', 'A', NULL), ('fund', 'B', 'XLON')"
+    )
+    core.rows("UPDATE pricing.instruments SET currency = 'INR' WHERE symbol IN ('A', 'B')")
+    found = core.rows(
+        "SELECT symbol, calendar FROM pricing.instruments WHERE symbol IN ('A', 'B') ORDER BY 1"
+    )
+    assert [tuple(row) for row in found] == [("A", "XBOM"), ("B", "XLON")]
+
+
+def test_f7_sessions_are_known_from_2000_to_the_end_of_next_year(core: Core, clock: Clock) -> None:
+    """NYSE: holidays, half days, summer time; and those who have no exchange. A second time nothing is to do."""
+    clock.set(utc("2026-03-10 12:00"))
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('crypto', 'BTC/USD')")
+    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE asset_class = 'fund'")
+    assert calendars.extend(core.engine) == ["24/7", "FX", "XNYS"]
+    spans = core.rows(
+        "SELECT calendar, sessions_from, sessions_to FROM pricing.calendars WHERE filled_at IS NOT NULL"
+    )
+    assert {tuple(span)[1:] for span in spans} == {(date(2000, 1, 1), date(2027, 12, 31))}
+
+    def session(calendar: str, day: str) -> tuple[datetime, datetime] | None:
+        rows = core.rows(
+            "SELECT opens_at, closes_at FROM pricing.calendar_sessions WHERE calendar = :c AND session = :d",
+            c=calendar,
+            d=date.fromisoformat(day),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    assert session("XNYS", "2025-01-09") is None, "a day of mourning"
+    assert session("XNYS", "2025-11-27") is None
+    assert session("XNYS", "2025-11-28") == (utc("2025-11-28 14:30"), utc("2025-11-28 18:00"))
+    assert session("XNYS", "2025-07-01") == (utc("2025-07-01 13:30"), utc("2025-07-01 20:00"))
+    assert session("FX", "2026-03-09") == (utc("2026-03-08 21:00"), utc("2026-03-09 21:00"))
+    assert session("FX", "2026-03-07") is None
+    assert session("24/7", "2026-03-07") == (utc("2026-03-07 00:00"), utc("2026-03-08 00:00"))
+    assert calendars.extend(core.engine) == []
+    clock.set(utc("2027-01-02 12:00"))
+    assert calendars.extend(core.engine) == ["24/7", "FX", "XNYS"]
+
+
+def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_a_week(
+    core: Core, clock: Clock
+) -> None:
+    clock.set(utc("2026-03-10 12:00"))
+    core.rows("INSERT INTO pricing.calendars (calendar) VALUES ('XXXX')")
+    core.rows(
+        "UPDATE pricing.instruments SET calendar ="
+        " CASE WHEN symbol = 'AAPL' THEN 'XXXX' WHEN asset_class = 'fund' THEN 'XBOM' END"
+    )
+    assert calendars.extend(core.engine) == ["XBOM", "XXXX"]
+    assert calendars.extend(core.engine) == []
+    assert "knows no exchange XXXX" in core.one("SELECT message FROM pricing.warnings WHERE subject = 'XXXX'")
+    first, last = core.rows(
+        "SELECT sessions_from, sessions_to FROM pricing.calendars WHERE calendar = 'XBOM'"
+    )[0]
+    assert first == date(2000, 1, 1)
+    assert last >= date(2026, 12, 31)
+    clock.advance(8 * 86400)
+    assert "XXXX" in calendars.extend(core.engine)
+
+
+def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
+    fill(core, "XNYS", "2026-03-02", "2026-03-13")
+    core.call(
+        "SELECT pricing.store_sessions('XNYS', '2026-03-09', '2026-03-10', ARRAY['2026-03-10'::date],"
+        " ARRAY['2026-03-10 14:30Z'::timestamptz], ARRAY['2026-03-10 18:00Z'::timestamptz])"
+    )
+    found = core.rows(
+        "SELECT session, closes_at FROM pricing.calendar_sessions"
+        " WHERE session > '2026-03-06' ORDER BY 1 LIMIT 2"
+    )
+    assert [tuple(row) for row in found] == [
+        (date(2026, 3, 10), utc("2026-03-10 18:00")),
+        (date(2026, 3, 11), utc("2026-03-11 21:00")),
+    ]
+    assert core.one("SELECT sessions_to FROM pricing.calendars WHERE calendar = 'XNYS'") == date(2026, 3, 13)
+
+
+def test_importing_the_product_does_not_import_the_library() -> None:
+    code = (
+        "import pricing_pipeline.calendars, pricing_pipeline.refresh, sys; sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# When a newer value should exist
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "minutes", "expected"),
+    [
+        ("2026-03-10 15:00", 1, "2026-03-10 15:01"),
+        ("2026-03-10 20:59", 1, "2026-03-10 21:00"),
+        ("2026-03-10 21:14", 1, "2026-03-10 21:15"),  # the close may come a quarter of an hour late
+        ("2026-03-10 21:15", 1, "2026-03-11 14:30"),
+        ("2026-03-10 20:00", 120, "2026-03-10 22:00"),  # the closing price is not known yet
+        ("2026-03-11 03:00", 1, "2026-03-11 14:30"),
+        ("2026-03-13 22:00", 1, "2026-03-16 14:30"),  # a weekend
+        ("2026-03-13 22:00", 4320, "2026-03-16 22:00"),
+        ("2027-06-01 12:00", 5, "2027-06-01 12:05"),  # nobody knows that far
+    ],
+)
+def test_f7_a_quote_is_not_asked_for_while_its_market_is_closed(
+    core: Core, confirmed: str, minutes: int, expected: str
+) -> None:
+    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    assert next_value(core, QUOTE, "AAPL", confirmed, minutes) == utc(expected)
+
+
+def test_f7_without_sessions_the_ttl_counts(core: Core) -> None:
+    assert next_value(core, QUOTE, "AAPL", "2026-03-14 12:00", 5) == utc("2026-03-14 12:05")
+    assert next_value(core, FX, "NO/SUCH", "2026-03-14 12:00", 5) == utc("2026-03-14 12:05")
+
+
+def store(core: Core, data_type: str, symbol: str, day: str, at: str, clock: Clock) -> None:
+    """A value of a day as the latest of a pair, stored at a moment."""
+    clock.set(utc(at))
+    core.enqueue(data_type, symbol)
+    call = core.claim_one("mfapi" if data_type == NAV else "twelvedata")
+    core.store(call, observation(symbol, "10.00", midnight(date.fromisoformat(day))))
+    core.complete(call)
+
+
+@pytest.mark.parametrize(
+    ("day", "confirmed", "expected"),
+    [
+        ("2026-03-09", "2026-03-09 22:00", "2026-03-10 21:15"),
+        ("2026-03-10", "2026-03-10 16:00", "2026-03-10 21:15"),  # its bar was still growing
+        ("2026-03-13", "2026-03-13 21:20", "2026-03-16 21:15"),
+        ("2026-03-09", "2026-03-10 21:16", "2026-03-10 21:31"),  # it is late: in a quarter of an hour
+        ("2026-03-09", "2026-03-11 01:15", "2026-03-11 03:15"),  # later ever more seldom
+        ("2026-02-02", "2026-03-11 12:00", "2026-03-12 12:00"),  # at least once in a TTL
+    ],
+)
+def test_f7_daily_values_are_asked_for_when_they_should_exist(
+    core: Core, clock: Clock, day: str, confirmed: str, expected: str
+) -> None:
+    fill(core, "XNYS", "2026-01-02", "2026-12-31")
+    core.rows(
+        "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, provider,"
+        " call_id, source_text) VALUES (:type, 'AAPL', 1, 0, :day, :at, 'twelvedata', 1, '1')",
+        type=DAILY,
+        day=midnight(date.fromisoformat(day)),
+        at=utc(confirmed),
+    )
+    assert next_value(core, DAILY, "AAPL", confirmed, 1440) == utc(expected)
+
+
+def test_f7_a_funds_value_is_looked_for_in_the_evening_of_its_countrys_days(core: Core, clock: Clock) -> None:
+    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store(core, NAV, FUND, "2026-03-12", "2026-03-13 03:10", clock)
+    assert next_value(core, NAV, FUND, "2026-03-13 03:10", 1440) == utc("2026-03-14 03:00")
+
+
+def lag(core: Core, symbol: str = FUND, data_type: str = NAV) -> timedelta:
+    found: timedelta = core.one("SELECT pricing.publish_lag(:t, :s, 'nav')", t=data_type, s=symbol)
+    return found
+
+
+def test_f7_when_values_appear_is_learned_per_instrument(core: Core, clock: Clock) -> None:
+    """Usual: 6 hours after the close of 21:00. This one comes between 8 and 9 hours after it."""
+    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store(core, NAV, FUND, "2026-03-02", "2026-03-03 03:00", clock)
+    assert lag(core) == timedelta(hours=6)
+    store(core, NAV, FUND, "2026-03-02", "2026-03-04 05:00", clock)  # asked for, not there yet
+    store(core, NAV, FUND, "2026-03-03", "2026-03-04 06:00", clock)
+    assert abs(lag(core) - timedelta(hours=9)) < timedelta(seconds=1)
+    store(
+        core, NAV, FUND, "2026-03-04", "2026-03-05 06:01", clock
+    )  # there at the first look: a little earlier
+    assert abs(lag(core) - timedelta(hours=9) * 0.95) < timedelta(seconds=1)
+    store(core, NAV, FUND, "2026-03-05", "2026-03-06 20:00", clock)  # nobody looked until long after
+    assert abs(lag(core) - timedelta(hours=9) * 0.95) < timedelta(seconds=1)
+    store(core, NAV, FUND, "2026-03-09", "2026-03-09 16:00", clock)  # before the close: still growing
+    assert abs(lag(core) - timedelta(hours=9) * 0.95) < timedelta(seconds=1)
+    assert lag(core, "119551") == timedelta(hours=6), "another fund is another matter"
+
+
+def test_f7_staleness_refuses_a_ttl_that_is_not_positive(core: Core) -> None:
+    from sqlalchemy.exc import DBAPIError
+
+    for ttl in (0, -1, None):
+        with pytest.raises(DBAPIError, match="positive number of minutes"):
+            core.call(
+                "SELECT pricing.is_market_stale('equity_quote', 'AAPL', pricing.clock(), CAST(:ttl AS integer))",
+                ttl=ttl,
+            )
+    assert core.call("SELECT pricing.is_market_stale('equity_quote', 'AAPL', NULL, 5)") is True
