@@ -172,9 +172,8 @@ CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR
     CONSTRAINT status_has_its_columns CHECK (((provider IS NOT NULL) AND ((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((status = 'processing'::text) = (lease_until IS NOT NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
 ) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (status = 'pending'::text);
-CREATE INDEX live_processing ON pricing.api_call_queue_live USING btree (symbol) INCLUDE (lease_until) WHERE (status = 'processing'::text);
-CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (status = 'scheduled'::text);
+CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (run_after IS NULL);
+CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (run_after IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
 
@@ -1194,6 +1193,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 -- Whether a fetcher brings documents and not prices.
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
+
+-- Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.
+CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
 
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all.
 CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Task, Window
 
 
@@ -35,17 +37,14 @@ def claim(
     All are made with the key that has the most room, of `keys` if the worker holds only some. The calls are
     logged and their units and bytes reserved; commit before making them.
     """
-    rows = connection.execute(
-        query("queue.claim"),
-        {
-            "provider": provider,
-            "worker": worker,
-            "max_calls": max_calls,
-            "run_id": run_id,
-            "keys": None if keys is None else sorted(keys),
-        },
-    )
-    return [_call(provider, row) for row in rows]
+    parameters = {
+        "provider": provider,
+        "worker": worker,
+        "max_calls": max_calls,
+        "run_id": run_id,
+        "keys": None if keys is None else sorted(keys),
+    }
+    return [_call(provider, *row) for row in driver_rows(connection, driver_query("queue.claim"), parameters)]
 
 
 def held(connection: Connection, call: Call) -> set[int]:
@@ -85,7 +84,8 @@ def finish(
         "units_left": units_left,
         "is_held": is_held,
     }
-    return set(connection.execute(query("queue.finish"), parameters).one()[0])
+    ((done, *_),) = driver_rows(connection, driver_query("queue.finish"), parameters)
+    return set(done)
 
 
 def fail(
@@ -196,15 +196,26 @@ def _array(ids: Iterable[int]) -> str:
     return f"{{{','.join(map(str, ids))}}}"
 
 
-def _call(provider: str, row: Row[Any]) -> Call:
+def _call(
+    provider: str,
+    call_id: int,
+    key_name: str,
+    data_type: str,
+    fetcher: str,
+    window_start: date | None,
+    window_end: date | None,
+    claim_token: UUID,
+    claimed_at: datetime,
+    *tasks: Sequence[Any],
+) -> Call:
     return Call(
-        id=row.call_id,
+        id=call_id,
         provider=provider,
-        key_name=row.key_name,
-        data_type=row.data_type,
-        fetcher=Fetcher(row.fetcher),
-        window=None if row.window_start is None else Window(row.window_start, row.window_end),
-        tasks=tuple(map(Task, row.ids, row.symbols, row.priorities, row.attempts)),
-        claim_token=row.claim_token,
-        claimed_at=row.claimed_at,
+        key_name=key_name,
+        data_type=data_type,
+        fetcher=Fetcher(fetcher),
+        window=None if window_start is None or window_end is None else Window(window_start, window_end),
+        tasks=tuple(map(Task, *tasks)),
+        claim_token=claim_token,
+        claimed_at=claimed_at,
     )

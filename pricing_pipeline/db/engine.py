@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
@@ -41,6 +45,27 @@ def autocommitting(engine: Engine) -> Engine:
     return engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
+def driver_rows(
+    connection: Connection, statement: str, parameters: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Run a statement (parameters as `%(name)s`) by the driver itself, in the connection's transaction.
+
+    For what runs hundreds of times a second: SQLAlchemy's own way takes another third of a millisecond. Errors are the
+    same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError.
+    """
+    if not connection.in_transaction():
+        connection.begin()
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
+    try:
+        return driver.execute(statement, parameters).fetchall()
+    except psycopg.Error as error:
+        is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
+        if is_disconnect:
+            connection.invalidate(error)
+        _raise_clear(connection.engine.url, error, is_disconnect=is_disconnect)
+        raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
+
+
 def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:
     """Parse a URL that was given as `setting`.
 
@@ -65,20 +90,23 @@ def masked(url: str | URL) -> str:
 
 
 def _clear_error(context: ExceptionContext) -> None:
-    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
-        raise ReadReplica(
-            f"the database at {_address(context)} takes no writes: it is a read replica, or set read-only. "
-            "Point PRICING_DATABASE_URL at the primary."
-        ) from context.original_exception
+    is_disconnect = context.is_disconnect or context.connection is None
     # A failed ping is no error yet: the pool answers it with a new session. To raise here would prevent that.
-    if context.is_pre_ping or not (context.is_disconnect or context.connection is None):
-        return
-    said = str(context.original_exception).strip().splitlines() or ["no reason given"]
-    raise DatabaseError(
-        f"the database at {_address(context)} does not answer: {said[0]}. "
-        "Check that the server runs and that PRICING_DATABASE_URL is right."
-    ) from context.original_exception
+    url = context.engine.url if context.engine else None
+    _raise_clear(url, context.original_exception, is_disconnect=is_disconnect and not context.is_pre_ping)
 
 
-def _address(context: ExceptionContext) -> str:
-    return masked(context.engine.url) if context.engine else "its address"
+def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) -> None:
+    """Say in plain words that no server answers, or that it takes no writes. Leaves all else to the caller."""
+    address = masked(url) if url is not None else "its address"
+    if getattr(error, "sqlstate", None) == _READ_ONLY:
+        raise ReadReplica(
+            f"the database at {address} takes no writes: it is a read replica, or set read-only. "
+            "Point PRICING_DATABASE_URL at the primary."
+        ) from error
+    if is_disconnect:
+        said = str(error).strip().splitlines() or ["no reason given"]
+        raise DatabaseError(
+            f"the database at {address} does not answer: {said[0]}. "
+            "Check that the server runs and that PRICING_DATABASE_URL is right."
+        ) from error

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from sqlalchemy import TextClause, text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
@@ -19,6 +20,12 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 def query(name: str) -> TextClause:
     """Return a named query to execute, parsed once in a process; KeyError when there is none."""
     return text(named(name))
+
+
+@cache
+def driver_query(name: str) -> str:
+    """Return a named query as the driver wants it, with `%(name)s` for parameters; KeyError when there is none."""
+    return str(query(name).compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
 
 
 def named(name: str) -> str:

@@ -66,20 +66,21 @@ BEGIN
     -- Every tenth claim begins with a backfill, so that live work never starves it.
     IF state.claims % 10 = 9 THEN
         SELECT q.id INTO ahead FROM pricing.api_call_queue_live q
-        WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.priority = -2
-          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
+        WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.priority = -2
+          AND NOT pricing.is_in_work(q.symbol)
         ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
 
     FOR planned IN
-        WITH rest AS MATERIALIZED (
+        WITH asked AS MATERIALIZED (
+            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL),
+        rest AS MATERIALIZED (
             -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all
-            -- others. OFFSET 0 keeps it a look into the index for each row: a join would read what finished claims
-            -- left there.
+            -- others. Only what an open call has asked for can be busy, and little of what is pending is.
             SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
             FROM pricing.api_call_queue_live q
-            WHERE q.provider = wanted_provider AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
-              AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live p WHERE p.symbol = q.symbol AND p.status = 'processing' OFFSET 0)
+            WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
+              AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
             ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED),
         placed AS MATERIALIZED (
             SELECT c.*, row_number() OVER () AS place FROM (
@@ -154,3 +155,16 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[]) IS
     'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM pricing.collector_call_log c
+        JOIN pricing.api_call_queue_live q
+            ON (q.data_type, q.symbol, q.window_start, q.window_end) = (c.data_type, wanted_symbol, c.window_start, c.window_end)
+        WHERE c.finished_at IS NULL AND wanted_symbol = ANY (c.symbols) AND q.status = 'processing');
+END $$;
+COMMENT ON FUNCTION pricing.is_in_work(text) IS
+    'Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.';

@@ -191,7 +191,11 @@ BEGIN
     FOR forgotten IN
         SELECT c.* FROM pricing.collector_call_log c
         WHERE c.finished_at IS NULL AND c.started_at < now_ - interval '60 seconds'
-          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.call_id = c.call_id AND q.status = 'processing')
+          AND NOT EXISTS (
+              SELECT FROM unnest(c.symbols) AS s
+              JOIN pricing.api_call_queue_live q
+                  ON (q.data_type, q.symbol, q.window_start, q.window_end) = (c.data_type, s, c.window_start, c.window_end)
+              WHERE q.call_id = c.call_id AND q.status = 'processing')
         ORDER BY c.provider, c.call_id
     LOOP
         PERFORM pricing.settle_call(forgotten.call_id, 'unknown', NULL, forgotten.reserved_bytes,

@@ -69,7 +69,7 @@ BEGIN
     SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted),
            -- In the order of the claim's index, so that it reads one entry of it and nothing else.
            (SELECT bool_or((SELECT q.id FROM pricing.api_call_queue_live q
-                            WHERE q.provider = news.provider AND q.status = 'pending'
+                            WHERE q.provider = news.provider AND q.run_after IS NULL AND q.status = 'pending'
                             ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL)
             FROM (SELECT DISTINCT a.provider FROM added_rows a WHERE a.is_new) news)
     INTO added, unrouted, is_news;
@@ -292,15 +292,25 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     entry jsonb := jsonb_build_object('at', now_, 'kind', 'worker_lost', 'message', 'the worker stopped answering; its lease ran out');
+    asked bigint[];
     stuck bigint[];
 BEGIN
+    -- What is in work has an open call; no call is closed while a task of it is in work.
+    SELECT array_agg(q.id) INTO asked
+    FROM (SELECT c.data_type, unnest(c.symbols) AS symbol, c.window_start, c.window_end
+          FROM pricing.collector_call_log c WHERE c.finished_at IS NULL) open_
+    JOIN pricing.api_call_queue_live q USING (data_type, symbol, window_start, window_end)
+    WHERE q.status = 'processing' AND q.lease_until < now_;
+    IF asked IS NULL THEN
+        RETURN 0;
+    END IF;
     -- What will be buried holds its pair off: demand is locked before tasks, here as everywhere.
     PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.status = 'processing' AND q.lease_until < now_ AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
+    WHERE q.id = ANY (asked) AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
     ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(x.id) INTO stuck FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
-        WHERE q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
+        WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
     UPDATE pricing.api_call_queue_live q
     SET status = 'pending', claim_token = NULL, lease_until = NULL,
         errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))

@@ -101,10 +101,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         SELECT coalesce(sum(w.tasks), 0) FROM pricing.data_collectors c CROSS JOIN LATERAL (
             SELECT count(*) AS tasks FROM (
                 SELECT FROM pricing.api_call_queue_live q
-                WHERE q.provider = c.provider AND q.status = 'pending' AND q.priority > -2 LIMIT at_most) counted) w)
+                WHERE q.provider = c.provider AND q.run_after IS NULL AND q.priority > -2 LIMIT at_most) counted) w)
       + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
-                               WHERE q.status = 'scheduled' AND q.priority > -2 LIMIT at_most) counted)
-      + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
-                               WHERE q.status = 'processing' AND q.priority > -2 LIMIT at_most) counted))::integer
+                               WHERE q.run_after IS NOT NULL AND q.priority > -2 LIMIT at_most) counted))::integer
 $$;
 COMMENT ON FUNCTION pricing.queue_depth(integer) IS 'Live tasks without those of backfills, counted up to a limit, by the index that claims use.';

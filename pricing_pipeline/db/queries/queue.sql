@@ -38,7 +38,7 @@ SELECT pricing.promote_tasks();
 -- name: providers_with_work
 -- Providers that have pending tasks.
 SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p
-WHERE p.is_active AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = p.provider AND q.status = 'pending')
+WHERE p.is_active AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending')
 ORDER BY p.provider;
 
 -- name: is_busy

@@ -1,0 +1,45 @@
+"""Statements that go to the driver itself: transactions and errors are those of all others."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query
+from pricing_pipeline.errors import DatabaseError
+
+
+def test_what_is_written_belongs_to_the_transaction(engine: Engine) -> None:
+    note = (
+        "INSERT INTO pricing.warnings (at, source, subject, message) VALUES (now(), %(source)s, 'x', 'x')"
+        " RETURNING source"
+    )
+    with engine.connect() as connection:
+        assert driver_rows(connection, note, {"source": "kept"}) == [("kept",)]
+        connection.commit()
+        driver_rows(connection, note, {"source": "given up"})
+        connection.rollback()
+        assert connection.execute(text("SELECT source FROM pricing.warnings")).scalars().all() == ["kept"]
+
+
+def test_an_error_is_sqlalchemys_and_the_transaction_can_be_rolled_back(engine: Engine) -> None:
+    with engine.connect() as connection:
+        with pytest.raises(DBAPIError) as caught:
+            driver_rows(connection, "SELECT 1 / %(by)s", {"by": 0})
+        assert getattr(caught.value.orig, "sqlstate", None) == "22012"
+        connection.rollback()
+        assert driver_rows(connection, "SELECT 1", {}) == [(1,)]
+
+
+def test_e1_a_lost_session_is_said_in_words_and_replaced(engine: Engine) -> None:
+    lose = "SELECT pg_terminate_backend(pg_backend_pid())"
+    with engine.connect() as connection, pytest.raises(DatabaseError, match="does not answer"):
+        driver_rows(connection, lose, {})
+    with engine.connect() as connection:
+        assert driver_rows(connection, "SELECT 1", {}) == [(1,)]
+
+
+def test_parameters_are_spelled_as_the_driver_wants_them() -> None:
+    assert "pricing.claim_calls(%(provider)s, %(worker)s" in driver_query("queue.claim")
