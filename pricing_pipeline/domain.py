@@ -126,6 +126,32 @@ class Observation:
     adjustment: Adjustment = Adjustment.RAW
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """From `ex_on` on, `new_shares` are what `old_shares` were before. Both are above zero, and may be fractions."""
+
+    symbol: str
+    ex_on: date
+    new_shares: Decimal
+    old_shares: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Dividend:
+    """Cash for one share as it was on `ex_on`, the first day that trades without it; all of one day in one.
+
+    `currency` is ISO 4217, or None where the source does not say.
+    """
+
+    symbol: str
+    ex_on: date
+    amount: Decimal
+    currency: str | None = None
+
+
+CorporateAction = Split | Dividend
+
+
 Scalar = str | int | Decimal | bool | None
 """A value in a document; never a float."""
 
@@ -183,7 +209,8 @@ class Answer:
     Values are `observations`, or `documents` where the fetcher asks for such; there may be many of one
     symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
     `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
-    are in `failures`.
+    are in `failures`. `actions` are splits and dividends that came along: of symbols in `actions_since` all of them
+    from that day until the answer was made.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -191,6 +218,8 @@ class Answer:
     empty: frozenset[str] = field(default_factory=frozenset)
     rejected: tuple[RejectedValue, ...] = ()
     documents: tuple[Document, ...] = ()
+    actions: tuple[CorporateAction, ...] = ()
+    actions_since: Mapping[str, date] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
@@ -18,6 +18,7 @@ from math import exp, log, sqrt
 from statistics import median
 
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+from pricing_pipeline.restatement import Restatement, RestatementKind, find
 
 
 class Doubt(StrEnum):
@@ -32,6 +33,8 @@ class Doubt(StrEnum):
     JUMP = "jump"
     SPIKE = "spike"
     SPLIT = "split"
+    DIVIDEND = "dividend"
+    """Its source has adjusted its past by one ratio that is no split's."""
 
 
 DEFAULT_SCALE = 2
@@ -52,6 +55,10 @@ class Known:
     `stored` has what is believed of days that the answer brings again. `anchors` are values that are believed: around
     the answer's span, and the newest. `witnesses` were held lately: enough of them on one level show that the source
     means it. `newest_at` is the newest believed stamp.
+
+    `splits` are first days and ratios of new to old shares: prices as traded are compared as if they were of today's
+    shares. `are_splits_told`: the answer names all of its days. `provisional` are times of stored bars that were not
+    final. `restated` are those whose stored value is of other shares than the answer's, and given here in the answer's.
     """
 
     scale: int = DEFAULT_SCALE
@@ -64,6 +71,18 @@ class Known:
     stored: Mapping[datetime, Decimal] = field(default_factory=dict)
     anchors: tuple[Point, ...] = ()
     witnesses: tuple[Point, ...] = ()
+    splits: tuple[tuple[date, float], ...] = ()
+    are_splits_told: bool = False
+    provisional: frozenset[datetime] = frozenset()
+    restated: frozenset[datetime] = frozenset()
+
+    def of_todays_shares(self, value: Decimal, at: datetime) -> float:
+        """A price as traded, divided by the known splits since; a double is exact enough to compare."""
+        ratio = 1.0
+        for ex_on, shares in self.splits:
+            if ex_on > at.date():
+                ratio *= shares
+        return float(value) / ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +96,17 @@ class Doubted:
 
 @dataclass(slots=True)
 class Verdict:
-    """Which values of one symbol are believed; `other_basis` counts those that its history cannot take."""
+    """Which values of one symbol are believed; `other_basis` counts those that its history cannot take.
+
+    `confirmed` counts values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
+    by one ratio only the newest values are among those that are `held`.
+    """
 
     good: list[Observation] = field(default_factory=list)
     held: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
+    confirmed: int = 0
+    restatement: Restatement | None = None
 
 
 _NEVER = log(20.0)
@@ -106,12 +131,17 @@ _HEAVY = 4.0
 _CRASH = log(5.0)
 _SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
 _SPLIT_TOLERANCE = 0.10
+_SHOWN = 5
+"""Values of a restated past that are shown to people; their body has the others."""
+_ROUNDING = Decimal("0.002")
+"""By how much a value may differ from the stored one divided by a split: sources round what they divide."""
 
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
     """Judge the values of one symbol that one answer brought. `is_latest`: no span of days was asked for."""
     verdict = Verdict()
     rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
+    rows = _not_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
         doubt = _alone(known, row) or _revision(known, row, fetcher)
@@ -141,6 +171,29 @@ def _of_one_basis(
     ]
     verdict.other_basis = len(rows) - len(kept)
     return kept
+
+
+def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
+    if known.restated:
+        fresh = [row for row in rows if row.observed_at not in known.restated or not _is_rounded(known, row)]
+        verdict.confirmed = len(rows) - len(fresh)
+        rows = fresh
+    verdict.restatement = found = find(known.stored, rows, known.provisional)
+    if found is None or found.ratio is None or known.are_jumps_trusted:
+        return rows
+    kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+    reason = (
+        f"it is one of {len(found.times)} days from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d} that come "
+        f"divided by {found.ratio.normalize():f}: as if adjusted for a {kind.value} that is not known"
+    )
+    again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
+    verdict.held += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
+    return [row for row in rows if row.observed_at not in found.times]
+
+
+def _is_rounded(known: Known, row: Observation) -> bool:
+    return abs(row.close / known.stored[row.observed_at] - 1) < _ROUNDING
 
 
 def _alone(known: Known, row: Observation) -> Doubted | None:
@@ -205,15 +258,20 @@ def _in_company(
 
     A double is exact enough for asking whether a price has doubled; none of these is stored.
     """
-    if len(rows) <= 1 and all(_is_near(row, point) for row in rows for point in known.anchors):
+    is_one = len(rows) <= 1 and not known.splits
+    if is_one and all(_is_near(row, point) for row in rows for point in known.anchors):
         return rows  # nearly every answer about a latest price ends here
-    steps = [_Step(point.at, float(point.value), is_anchor=True) for point in known.anchors]
+    of = known.of_todays_shares
+    steps = [_Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
     stamps = {row.observed_at for row in rows}
-    steps += [_Step(p.at, float(p.value)) for p in known.witnesses if p.at not in stamps]
+    steps += [_Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
     steps += [
         _Step(
-            row.observed_at, float(row.close), row, is_anchor=known.stored.get(row.observed_at) == row.close
+            row.observed_at,
+            of(row.close, row.observed_at),
+            row,
+            is_anchor=known.stored.get(row.observed_at) == row.close,
         )
         for row in rows
     ]
@@ -222,7 +280,7 @@ def _in_company(
     levels = _levels(steps, typical)
     if len(levels) == 1:
         return rows
-    doubts = _doubted(levels, fetcher, typical, needed)
+    doubts = _doubted(levels, fetcher, typical, needed, are_splits_told=known.are_splits_told)
     verdict.held.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
@@ -254,7 +312,9 @@ def _stretch(a: _Step, b: _Step) -> float:
     return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
 
 
-def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int) -> list[Doubted]:
+def _doubted(
+    levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int, *, are_splits_told: bool
+) -> list[Doubted]:
     """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
     surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
     doubts: list[Doubted] = []
@@ -269,7 +329,9 @@ def _doubted(levels: list[_Level], fetcher: Fetcher, typical: float | None, need
                     doubt = wrong.doubt
                 else:
                     doubt = _look(
-                        believed, level, beyond, fetcher, typical, needed, is_backwards=is_backwards
+                        *(believed, level, beyond, fetcher, typical, needed),
+                        is_backwards=is_backwards,
+                        are_splits_told=are_splits_told,
                     )
                     wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
             if doubt is None:
@@ -315,6 +377,7 @@ def _look(
     needed: int,
     *,
     is_backwards: bool,
+    are_splits_told: bool,
 ) -> tuple[Doubt, str] | None:
     """Why a level cannot be believed beside the one that is; None if it can. `beyond` comes after it on the walk."""
     near, far = _facing(believed, level, is_backwards=is_backwards)
@@ -338,7 +401,10 @@ def _look(
     later, earlier = (believed, level) if is_backwards else (level, believed)
     is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
     factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
-    is_raw = all(step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps)
+    # Where all splits are named, or applied, a step that stays is one that was forgotten.
+    is_raw = not are_splits_told and all(
+        step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
+    )
     if level.is_confirmed(fetcher, needed):
         if factor is not None and not is_raw:
             return Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1) that the source forgot to apply"

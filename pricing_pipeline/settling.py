@@ -18,12 +18,13 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import documents, limits, prices, quarantine, queue
+from pricing_pipeline import actions, documents, limits, prices, quarantine, queue
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
     Call,
     FailureKind,
+    Fetcher,
     Observation,
     RejectedValue,
     Stored,
@@ -41,7 +42,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.plausibility import Doubted, Known, Verdict, judge
+from pricing_pipeline.plausibility import Doubt, Doubted, Known, Verdict, judge
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
 
@@ -55,6 +56,8 @@ _CONFLICT_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
 """Another session was in the way; the same transaction may well succeed."""
 _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
 """The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the answer."""
+
+_OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
@@ -179,9 +182,10 @@ def _sqlstate(error: DBAPIError) -> str:
 
 
 def _may_be_good(call: Call, answer: Answer) -> bool:
-    """Whether the answer has a latest price of every symbol, and nothing else."""
+    """Whether the answer has a latest price of every symbol, and nothing else. Bars are judged by their splits, too."""
     is_whole = not (answer.failures or answer.empty or answer.rejected or answer.documents)
-    return is_whole and call.window is None and bool(answer.observations)
+    is_plain = call.window is None and call.fetcher is not Fetcher.DAILY_BARS
+    return is_whole and is_plain and bool(answer.observations)
 
 
 def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally | None:
@@ -273,6 +277,8 @@ def _store(
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     given = [o for o in answer.observations if o.symbol in ids]
     known = prices.known(connection, call, given)
+    if call.fetcher is Fetcher.DAILY_BARS:
+        known = actions.refined(connection, call, answer, known)
     verdicts = _judged(connection, call, given, known)
     observations = [row for verdict in verdicts.values() for row in verdict.good]
     empty = [symbol for symbol in answer.empty if symbol in ids]
@@ -280,13 +286,17 @@ def _store(
         stored = {row.symbol: row for row in documents.store(connection, call, answer, ids.keys())}
     else:
         stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
+    # Where the level of prices is in doubt, so are the splits that they were undone by.
+    sure = [symbol for symbol in ids if not _is_level_doubted(verdicts.get(symbol))]
+    actions.store(connection, call, answer, sure)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = _doubts(answer, verdicts, ids)
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
     failures += _unserved(call, verdicts, stored)
     failed = {failure.symbol for failure in failures}
-    done = sorted((set(stored) | set(empty)) - failed)
+    confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
+    done = sorted((set(stored) | set(empty) | confirmed) - failed)
 
     if call.window is not None:
         prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
@@ -351,6 +361,10 @@ def _verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Know
     }
 
 
+def _is_level_doubted(verdict: Verdict | None) -> bool:
+    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
+
+
 def _doubts(
     answer: Answer, verdicts: Mapping[str, Verdict], ids: Mapping[str, int]
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
@@ -372,7 +386,7 @@ def _unserved(
     failures = []
     for symbol, verdict in verdicts.items():
         row = stored.get(symbol)
-        if row is not None and not row.is_stale_source:
+        if (row is not None and not row.is_stale_source) or (row is None and verdict.confirmed):
             continue
         if verdict.held:
             kind = FailureKind.IMPLAUSIBLE

@@ -298,4 +298,6 @@ def merge(answers: Sequence[Answer]) -> Answer:
         empty=frozenset().union(*(answer.empty for answer in answers)),
         rejected=tuple(item for answer in answers for item in answer.rejected),
         documents=tuple(item for answer in answers for item in answer.documents),
+        actions=tuple(item for answer in answers for item in answer.actions),
+        actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
     )

@@ -41,6 +41,7 @@ MAX_SYMBOLS = 20
 # Begins with a letter, digit or ^, so that no symbol is a step up in the path.
 _SYMBOL = re.compile(r"[A-Z0-9^][A-Z0-9^.=&_-]{0,31}")
 _LATEST_RANGE = "5d"
+_EVENTS = ("events", "div|split")
 
 
 class _Fault(Schema):
@@ -122,14 +123,14 @@ class Yahoo:
         if fetcher is Fetcher.QUOTE:
             return Request(path, (("range", "1d"), daily))
         if window is None:
-            return Request(path, (("range", _LATEST_RANGE), daily, ("events", "split")))
+            return Request(path, (("range", _LATEST_RANGE), daily, _EVENTS))
         if window.start > window.end:
             raise InvalidRange(f"{window.start}..{window.end} ends before it starts. Swap the two dates.")
         # Before the calendar's first day there is no day to step back to.
         begin = window.start - timedelta(days=window.start > date.min)
         since = int(datetime.combine(begin, time(), tzinfo=UTC).timestamp())
         span = (("period1", str(since)), ("period2", str(int(now.timestamp()))))
-        return Request(path, (*span, daily, ("events", "split")))
+        return Request(path, (*span, daily, _EVENTS))
 
     def authorize(self, key: str) -> Mapping[str, str]:
         """There is no key."""

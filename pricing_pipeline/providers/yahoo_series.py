@@ -10,6 +10,7 @@ Three oddities shape this file:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Annotated
@@ -20,10 +21,12 @@ from pydantic import Field
 from pricing_pipeline.domain import (
     Adjustment,
     Answer,
+    Dividend,
     FailureKind,
     Fetcher,
     Observation,
     RejectedValue,
+    Split,
     SymbolFailure,
     Window,
 )
@@ -107,8 +110,14 @@ class _Split(Schema):
     denominator: Figure
 
 
+class _Dividend(Schema):
+    date: int
+    amount: Figure
+
+
 class _Events(Schema):
     splits: dict[str, _Split] = Field(default_factory=dict)
+    dividends: dict[str, _Dividend] = Field(default_factory=dict)
 
 
 class Series(Schema):
@@ -154,7 +163,8 @@ def read_series(
         unit = major_unit(meta.currency)
         if fetcher is Fetcher.QUOTE:
             return Answer(observations=(_quote(meta, unit, now),))
-        return settle_days(symbol, _bars(meta, series, unit, window, answered, now, what))
+        answer = settle_days(symbol, _bars(meta, series, unit, window, answered, now, what))
+        return answer if answer.failures else _with_actions(answer, meta, series, unit, window, answered)
     except Implausible as fault:
         message = (
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
@@ -186,8 +196,7 @@ def _bars(
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
     unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
-    # Some funds are years behind with the time of their price, so that does not prove it alone.
-    present = max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+    present = _present(meta, zone, unfinished)
     is_whole = meta.instrument in _UNSPLIT
     found: dict[date, list[_Bar]] = {}
     rejected = []
@@ -263,6 +272,52 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
         end = int(datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).timestamp())
     is_settled = answered is not None and answered.timestamp() >= end + SETTLING.total_seconds()
     return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
+
+
+def _present(meta: _Meta, zone: ZoneInfo, unfinished: date) -> date:
+    """The day from which on a bar proves that the answer goes on until now, and so names all splits."""
+    # Some funds are years behind with the time of their price, so that does not prove it alone.
+    return max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+
+
+def _with_actions(
+    answer: Answer,
+    meta: _Meta,
+    series: Series,
+    unit: tuple[str, int],
+    window: Window | None,
+    answered: datetime | None,
+) -> Answer:
+    """The answer with its splits, and its dividends as they were paid: Yahoo divides them by later splits, too.
+
+    Without them if it does not reach the present: then it is not known what they were divided by.
+    """
+    zone = zone_of(meta.zone or "")
+    if zone is None or not series.timestamp:
+        return answer
+    days = [_local(at, zone) for at in series.timestamp]
+    unfinished = _unfinished_from(meta, zone, answered)
+    if not any(_present(meta, zone, unfinished) <= day <= unfinished for day in days):
+        return answer
+    ratios = _ratios(series, zone)
+    paid: dict[date, Decimal] = {}
+    rejected = []
+    for dividend in series.events.dividends.values() if series.events else ():
+        day = _local(dividend.date, zone)
+        try:
+            cash = _undivided(price_of(_meant(dividend.amount), "a dividend"), _ratio(ratios, day))
+            paid[day] = paid.get(day, Decimal(0)) + cash.scaleb(unit[1])
+        except Implausible as fault:
+            reason = f"the dividend of {day}: {fault}"
+            rejected.append(RejectedValue(meta.symbol, midnight(day), reason, spelling(dividend.amount)))
+    splits = [Split(meta.symbol, day, new, old) for day, new, old in ratios if new != old]
+    dividends = [Dividend(meta.symbol, day, cash, unit[0]) for day, cash in sorted(paid.items())]
+    return replace(
+        answer,
+        rejected=(*answer.rejected, *rejected),
+        actions=(*splits, *dividends),
+        actions_since={meta.symbol: min(days) if window is None else window.start},
+    )
 
 
 def _ratios(series: Series, zone: ZoneInfo) -> list[tuple[date, Decimal, Decimal]]:

@@ -10,7 +10,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pricing_pipeline.domain import Adjustment, Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline.domain import (
+    Adjustment,
+    Answer,
+    Dividend,
+    FailureKind,
+    Fetcher,
+    Response,
+    Split,
+    Window,
+)
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,
@@ -52,7 +61,11 @@ def meta(symbol: str = "AAPL", **changes: Any) -> dict[str, Any]:
 
 
 def chart(
-    closes: dict[str, Any], zone: ZoneInfo = NEW_YORK, splits: Any = None, **changes: Any
+    closes: dict[str, Any],
+    zone: ZoneInfo = NEW_YORK,
+    splits: Any = None,
+    dividends: Any = None,
+    **changes: Any,
 ) -> dict[str, Any]:
     """Bars by their opening time."""
     values = list(closes.values())
@@ -65,13 +78,19 @@ def chart(
             ]
         },
     }
+    events: dict[str, Any] = {}
     if splits is not None:
-        series["events"] = {
-            "splits": {
-                str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old}
-                for day, new, old in splits
-            }
+        events["splits"] = {
+            str(stamp(day)): {"date": stamp(day), "numerator": new, "denominator": old}
+            for day, new, old in splits
         }
+    if dividends is not None:
+        events["dividends"] = {
+            str(stamp(day) + n): {"date": stamp(day), "amount": cash}
+            for n, (day, cash) in enumerate(dividends)
+        }
+    if events:
+        series["events"] = events
     return {"chart": {"result": [series], "error": None}}
 
 
@@ -116,7 +135,7 @@ def test_a11_a_window_is_asked_from_a_day_earlier_until_now() -> None:
         "period1": "1598745600",
         "period2": str(int(NOW.timestamp())),
         "interval": "1d",
-        "events": "split",
+        "events": "div|split",
     }
     assert dict(PROVIDER.build(Fetcher.DAILY_BARS, ["AAPL"], Window(date.min, date.max), now=NOW).params)
     with pytest.raises(InvalidRange):
@@ -186,7 +205,7 @@ def test_days_beside_the_window_are_left_out() -> None:
     window = Window(date(2026, 11, 17), date(2026, 11, 18))
     assert list(closes(parse(chart(days), window=window))) == ["2026-11-17", "2026-11-18"]
     answer = parse(chart(days), window=Window(date(2026, 11, 14), date(2026, 11, 15)))
-    assert answer == Answer(empty=frozenset({"AAPL"}))
+    assert answer == Answer(empty=frozenset({"AAPL"}), actions_since={"AAPL": date(2026, 11, 14)})
 
 
 @pytest.mark.parametrize("close", [0, -1.5, "NaN", "1e400", 10**18])
@@ -277,6 +296,45 @@ def test_what_has_no_splits_is_as_traded_wherever_the_answer_ends() -> None:
     body = chart({"2026-09-01T00:00": 1.1220825910568237}, instrumentType="CURRENCY")
     (bar,) = parse(body).observations
     assert (bar.adjustment, str(bar.close)) == (Adjustment.RAW, "1.1220826")
+
+
+def test_f5_splits_and_dividends_come_along_as_they_were_on_their_day() -> None:
+    """Yahoo divides dividends by later splits, too: 0.094643 is 2.65, a 28th of it, cut to six places."""
+    days = {f"2026-11-{day}T09:30": 1.5 for day in (16, 17, 18, 19)}
+    answer = parse(
+        chart(
+            days,
+            splits=[("2026-11-17T09:30", 7, 1), ("2026-11-18T09:30", 4, 1)],
+            dividends=[("2026-11-16T09:30", 0.094643), ("2026-11-19T09:30", 0.5), ("2026-11-19T09:30", 0.25)],
+        )
+    )
+    assert answer.actions == (
+        Split("AAPL", date(2026, 11, 17), Decimal(7), Decimal(1)),
+        Split("AAPL", date(2026, 11, 18), Decimal(4), Decimal(1)),
+        Dividend("AAPL", date(2026, 11, 16), Decimal("2.65"), "USD"),
+        Dividend("AAPL", date(2026, 11, 19), Decimal("0.75"), "USD"),
+    )
+    assert answer.actions_since == {"AAPL": date(2026, 11, 16)}
+
+
+def test_f5_dividends_in_hundredths_are_of_the_major_unit() -> None:
+    days = {f"2026-11-{day}T09:30": 150 for day in (18, 19)}
+    answer = parse(chart(days, currency="GBp", dividends=[("2026-11-19T09:30", 1.5)]))
+    assert answer.actions == (Dividend("AAPL", date(2026, 11, 19), Decimal("0.015"), "GBP"),)
+
+
+def test_f5_of_an_answer_that_ends_in_the_past_no_action_is_believed() -> None:
+    days = {"2026-09-16T09:30": 1.5, "2026-09-17T09:30": 1.5}
+    answer = parse(chart(days, dividends=[("2026-09-17T09:30", 0.5)]))
+    assert (answer.actions, answer.actions_since) == ((), {})
+
+
+def test_f5_a_dividend_that_is_none_costs_nothing_else() -> None:
+    days = {f"2026-11-{day}T09:30": 1.5 for day in (18, 19)}
+    answer = parse(chart(days, dividends=[("2026-11-18T09:30", -1), ("2026-11-19T09:30", 0.5)]))
+    assert [action.ex_on for action in answer.actions] == [date(2026, 11, 19)]
+    assert "dividend of 2026-11-18" in answer.rejected[0].reason
+    assert len(answer.observations) == 2
 
 
 @pytest.mark.parametrize("ratio", [(0, 1), (1, 0), (-4, 1), (10**17, 1)])

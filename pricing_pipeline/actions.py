@@ -1,0 +1,164 @@
+"""Corporate actions: splits and dividends, stored beside prices and applied to them when they are read.
+
+How they are applied is in db/functions/history.sql; how a restated price is told, in plausibility.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
+from pricing_pipeline.plausibility import Known, Point
+
+FINAL_AFTER = timedelta(hours=25)
+"""How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAction:
+    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so."""
+
+    action: CorporateAction
+    provider: str
+    call_id: int
+    recorded_at: datetime
+
+
+def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> int:
+    """Store the actions that an answer brought of some symbols, within the caller's transaction.
+
+    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
+    """
+    told = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
+    found = [_row(action) for action in answer.actions if action.symbol in symbols]
+    if not told and not found:
+        return 0
+    parameters = {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "call_id": call.id,
+        "actions": json.dumps(found),
+        "symbols": list(told),
+        "since": list(told.values()),
+    }
+    return int(connection.execute(query("actions.merge"), parameters).scalar_one())
+
+
+def refined(
+    connection: Connection, call: Call, answer: Answer, known: Mapping[str, Known]
+) -> dict[str, Known]:
+    """What is known of daily bars, with their splits, those of the answer too, and which stored bars were not final.
+
+    Where a history is divided by the splits until each value was recorded, its values are given here as the answer
+    should have them: divided by those since, too.
+    """
+    spans: dict[str, list[datetime]] = {}
+    for value in answer.observations:
+        if value.symbol in known:
+            spans.setdefault(value.symbol, []).append(value.observed_at)
+    symbols = sorted(spans)
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": symbols,
+        "first_times": [min(spans[symbol]) for symbol in symbols],
+        "last_times": [max(spans[symbol]) for symbol in symbols],
+    }
+    told: defaultdict[str, dict[date, float]] = defaultdict(dict)
+    for action in answer.actions:
+        if isinstance(action, Split):
+            told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
+    found = dict(known)
+    for row in connection.execute(query("actions.known_basis"), parameters):
+        splits: dict[date, Decimal] = dict(zip(row.split_days or (), row.split_ratios or (), strict=True))
+        recorded: dict[datetime, datetime] = dict(
+            zip(row.same_times or (), row.same_recorded or (), strict=True)
+        )
+        about = replace(
+            known[row.symbol],
+            adjustment=None if row.adjustment is None else Adjustment(row.adjustment),
+            are_splits_told=row.symbol in answer.actions_since,
+            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER),
+        )
+        if about.adjustment is Adjustment.SPLITS:
+            since = {
+                day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
+            }
+            times = _Recorded(row.newest_recorded, row.earlier_recorded, recorded)
+            found[row.symbol] = _of_later_shares(about, times, since)
+        else:
+            both = {day: float(ratio) for day, ratio in splits.items()} | told[row.symbol]
+            found[row.symbol] = replace(about, splits=tuple(sorted(both.items())))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """When stored values were recorded: the newest, the last before the answer, and those that it brings again."""
+
+    newest: datetime | None
+    earlier: datetime | None
+    same: Mapping[datetime, datetime]
+
+
+def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, Decimal]) -> Known:
+    def since(then: datetime | None) -> Decimal:
+        """New shares for an old one, by the splits that came after a value was recorded."""
+        ratio = Decimal(1)
+        for ex_on, shares in splits.items():
+            if then is not None and ex_on > then.astimezone(UTC).date():
+                ratio *= shares
+        return ratio
+
+    if not splits:
+        return about
+
+    def of_anchor(point: Point) -> Decimal:
+        is_newest = about.newest_at is not None and point.at >= about.newest_at
+        return since(recorded.same.get(point.at, recorded.newest if is_newest else recorded.earlier))
+
+    return replace(
+        about,
+        stored={at: value / since(recorded.same.get(at)) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, point.value / of_anchor(point)) for point in about.anchors),
+        restated=frozenset(at for at, then in recorded.same.items() if since(then) != 1),
+    )
+
+
+def read(
+    connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
+) -> list[StoredAction]:
+    """The splits and dividends of an instrument, the newest first, as they were believed at `as_of` (None = now)."""
+    parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
+    return [
+        StoredAction(
+            Split(symbol, row.ex_on, row.new_shares, row.old_shares)
+            if row.kind == "split"
+            else Dividend(symbol, row.ex_on, row.cash, row.currency),
+            row.provider,
+            row.call_id,
+            row.recorded_at,
+        )
+        for row in connection.execute(query("actions.read"), parameters)
+    ]
+
+
+def _row(action: CorporateAction) -> dict[str, Any]:
+    common = {"symbol": action.symbol, "ex_on": action.ex_on.isoformat()}
+    match action:
+        case Split():
+            return common | {
+                "kind": "split",
+                "new_shares": str(action.new_shares),
+                "old_shares": str(action.old_shares),
+            }
+        case Dividend():
+            return common | {"kind": "dividend", "cash": str(action.amount), "currency": action.currency}

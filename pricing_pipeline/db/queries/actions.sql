@@ -1,0 +1,13 @@
+-- name: merge
+-- Store splits and dividends of one call.
+SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS jsonb), CAST(:symbols AS text[]), CAST(:since AS date[]));
+
+-- name: read
+-- Splits and dividends of an instrument, the newest first: now, or as believed at a time.
+SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at
+FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
+
+-- name: known_basis
+-- What tells a restated bar from a corrected one, for each symbol of an answer.
+SELECT symbol, adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded
+FROM pricing.known_basis(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]), CAST(:last_times AS timestamptz[]));

@@ -1,0 +1,208 @@
+"""Splits and dividends: stored with revisions, applied when prices are read, and never to what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pricing_pipeline import actions, prices, settling
+from pricing_pipeline.domain import (
+    Adjust,
+    Adjustment,
+    Answer,
+    CorporateAction,
+    Dividend,
+    Observation,
+    Split,
+)
+from pricing_pipeline.errors import InvalidAdjustment
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.settling import Tally
+from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
+
+
+def day(number: int) -> date:
+    return date(2010, 3, number)
+
+
+def split(on: int, new: str = "4", old: str = "1") -> Split:
+    return Split("AAPL", day(on), Decimal(new), Decimal(old))
+
+
+def dividend(on: int, cash: str, currency: str | None = "USD") -> Dividend:
+    return Dividend("AAPL", day(on), Decimal(cash), currency)
+
+
+def bar(on: int, close: str, adjustment: Adjustment = Adjustment.RAW, **more: Any) -> Observation:
+    return replace(observation("AAPL", close, midnight(day(on)), **more), adjustment=adjustment)
+
+
+def bring(
+    core: Core, *bars: Observation, told: Sequence[CorporateAction] | None = None, latest: bool = False
+) -> Tally:
+    """Settle a call that brought these bars, and the actions since the month's first day if any are told."""
+    core.lift_limits()
+    core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
+    call = core.claim_one()
+    since = {} if told is None else {"AAPL": day(1)}
+    answer = Answer(observations=bars, actions=tuple(told or ()), actions_since=since)
+    return settling.settle_answer(core.engine, call, Fetched(answer, 200, 100, body=b"{}"))
+
+
+def closes(core: Core, adjust: Adjust | None = None, as_of: datetime | None = None) -> dict[int, str]:
+    with core.engine.connect() as connection:
+        found = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+    return {one.observed_at.day: format(one.close, "f") for one in found}
+
+
+def stored(core: Core, as_of: datetime | None = None) -> list[CorporateAction]:
+    with core.engine.connect() as connection:
+        return [one.action for one in actions.read(connection, "equity", "AAPL", as_of)]
+
+
+def test_f5_a_split_is_applied_when_read_and_rewrites_nothing(core: Core, clock: Clock) -> None:
+    bring(core, bar(1, "400.00", volume="10"), bar(2, "404.00", volume="10"), told=[])
+    before = core.rows("SELECT tableoid, ctid, xmin FROM pricing.price_history ORDER BY 1, 2")
+    then = core.clock()
+    assert closes(core, Adjust.SPLITS) == {1: "400.00", 2: "404.00"}
+    clock.advance(86400)
+    tally = bring(core, bar(3, "101.00", volume="40"), told=[split(3)])
+    assert (tally.added, tally.revised, tally.held) == (1, 0, 0), "a split that is told is no jump"
+    after = core.rows("SELECT tableoid, ctid, xmin FROM pricing.price_history ORDER BY 1, 2")
+    assert after[: len(before)] == before
+    assert closes(core, Adjust.RAW) == closes(core) == {1: "400.00", 2: "404.00", 3: "101.00"}
+    assert closes(core, Adjust.SPLITS) == {1: "100", 2: "101", 3: "101.00"}
+    assert closes(core, Adjust.SPLITS, as_of=then) == {1: "400.00", 2: "404.00"}, "nobody knew of it then"
+    with core.engine.connect() as connection:
+        frame = prices.history(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.SPLITS)
+    assert list(frame["volume"]) == [40, 40, 40]
+    assert set(frame["adjustment"]) == {"splits"}
+
+
+def test_f5_total_return_leaves_out_what_dividends_paid(core: Core) -> None:
+    """(100 - 2) / 100 of the first day, and the split on top: the growth of who reinvests is 98 -> 99 -> 49.5 x 2."""
+    bring(
+        core,
+        *(bar(1, "100.00"), bar(2, "99.00"), bar(3, "49.50"), bar(4, "49.00")),
+        told=[dividend(2, "2"), split(3, "2"), dividend(4, "0.5")],
+    )
+    assert closes(core, Adjust.SPLITS) == {1: "50", 2: "49.5", 3: "49.50", 4: "49.00"}
+    last = (Decimal("49.50") - Decimal("0.5")) / Decimal("49.50")
+    found = {on: Decimal(close) for on, close in closes(core, Adjust.TOTAL).items()}
+    assert found[4] == Decimal("49.00")
+    assert found[3] == round(Decimal("49.50") * last, 10)
+    assert found[2] == round(Decimal("49.50") * last, 10)
+    assert found[1] == round(50 * last * Decimal("0.98"), 10)
+
+
+def test_f5_a_split_and_a_dividend_of_one_day(core: Core) -> None:
+    """The dividend is for new shares, the last close before it is of old ones: 1 of 100 / 2."""
+    bring(core, bar(1, "100.00"), bar(2, "49.00"), told=[split(2, "2"), dividend(2, "1")])
+    assert closes(core, Adjust.TOTAL) == {1: "49", 2: "49.00"}
+
+
+def test_f5_prices_divided_by_their_source_stay_comparable_over_later_splits(
+    core: Core, clock: Clock
+) -> None:
+    """A source that divides by every split since sends its whole past anew. Known splits make that no revision."""
+    clock.set(datetime.fromisoformat("2010-03-05T12:00:00+00:00"))
+    adjusted = Adjustment.SPLITS
+    bring(core, *(bar(on, price, adjusted) for on, price in ((1, "400.00"), (2, "404.00"), (3, "408.00"))))
+    clock.advance(7 * 86400)
+    core.rows(
+        "INSERT INTO pricing.corporate_actions (asset_class, symbol, ex_on, kind, new_shares, old_shares, provider,"
+        " call_id, recorded_at) VALUES ('equity', 'AAPL', '2010-03-10', 'split', 3, 1, 'a person', 0, pricing.clock())"
+    )
+    again = [bar(on, price, adjusted) for on, price in ((1, "133.33"), (2, "134.67"), (3, "136.00"))]
+    tally = bring(core, *again, bar(10, "137.00", adjusted))
+    assert (tally.added, tally.revised, tally.held, tally.failed) == (1, 0, 0, 0)
+    assert core.rows("SELECT FROM pricing.price_revisions") == []
+    assert closes(core, Adjust.RAW) == {1: "400.00", 2: "404.00", 3: "408.00", 10: "137.00"}
+    assert closes(core, Adjust.SPLITS) == {1: "133.3333333333", 2: "134.6666666667", 3: "136", 10: "137.00"}
+    tally = bring(core, *again)
+    assert (tally.failed, tally.symbols) == (0, {"AAPL"}), "what is confirmed is served"
+
+
+def test_f5_actions_have_revisions_and_are_never_withdrawn(core: Core, clock: Clock) -> None:
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.5"), split(2, "3", "2")])
+    then = core.clock()
+    versions = "SELECT ctid, xmin FROM pricing.corporate_actions ORDER BY 1"
+    before = core.rows(versions)
+    clock.advance(60)
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.50"), split(2, "6", "4")])
+    assert core.rows(versions) == before, "the same again writes nothing"
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.55")])
+    assert stored(core) == [split(2, "3", "2"), dividend(1, "0.55")]
+    assert stored(core, then) == [split(2, "3", "2"), dividend(1, "0.5")]
+    assert core.one("SELECT count(*) FROM pricing.corporate_action_revisions") == 1
+    core.rows("UPDATE pricing.corporate_actions SET provider = 'another'")
+    bring(core, bar(1, "100.00"), told=[dividend(1, "0.6")])
+    assert stored(core)[1] == dividend(1, "0.55"), "who said it first may correct it"
+
+
+def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
+    assert core.rows("SELECT FROM pricing.corporate_action_pairs") == []
+    bring(core, bar(1, "100.00"))
+    assert core.rows("SELECT FROM pricing.corporate_action_pairs") == []
+    bring(core, bar(1, "100.00"), told=[])
+    assert core.one(
+        "SELECT covered @> pricing.clock()::date AND covered @> date '2010-03-01' FROM pricing.corporate_action_pairs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (dividend(2, "1", "EUR"), "is in EUR, its prices are in USD"),
+        (dividend(2, "100"), "not below the last price"),
+    ],
+)
+def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(
+    core: Core, told: Dividend, said: str
+) -> None:
+    bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[told])
+    assert closes(core, Adjust.SPLITS) == {1: "100.00", 2: "99.00"}
+    with pytest.raises(InvalidAdjustment, match=said):
+        closes(core, Adjust.TOTAL)
+
+
+def test_f5_yfinance_a_missing_split_is_held_and_nothing_is_repaired(core: Core) -> None:
+    """Its events name every split, so a step of a split's size that stays is one that it forgot."""
+    past = [bar(on, price) for on, price in ((1, "400.00"), (2, "404.00"), (3, "402.00"), (4, "405.00"))]
+    after = [bar(on, price) for on, price in ((5, "101.00"), (8, "102.00"), (9, "101.50"), (10, "101.00"))]
+    tally = bring(core, *past, *after, told=[])
+    assert tally.held == 4
+    assert {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")} == {"split"}
+    assert set(closes(core)) in ({1, 2, 3, 4}, {5, 8, 9, 10})
+    assert core.rows("SELECT FROM pricing.corporate_action_pairs") == [], (
+        "nor is it known that there was none"
+    )
+
+
+def test_f5_a_split_that_is_told_but_was_not_applied_is_held(core: Core) -> None:
+    """Undone although it was never done, the older prices stand four times too high."""
+    past = [bar(on, price) for on, price in ((1, "1600.00"), (2, "1616.00"), (3, "1608.00"))]
+    after = [bar(on, price) for on, price in ((5, "101.00"), (8, "102.00"), (9, "101.50"), (10, "101.00"))]
+    tally = bring(core, *past, *after, told=[split(5)])
+    assert tally.held == 3
+    assert stored(core) == [], "nor is the split believed"
+
+
+def test_a_quote_needs_no_history(core: Core, clock: Clock) -> None:
+    """A latest bar beside a known split is compared as of today's shares."""
+    clock.set(datetime.fromisoformat("2010-03-03T22:00:00+00:00"))
+    bring(core, bar(1, "400.00"), bar(2, "404.00"), told=[])
+    bring(core, bar(3, "101.00"), told=[split(3)], latest=True)
+    clock.advance(timedelta(days=1).total_seconds())
+    tally = bring(core, bar(4, "102.00"), latest=True)
+    assert (tally.held, tally.added) == (0, 1)
