@@ -10,24 +10,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import actions, documents, limits, prices, quarantine, queue
+from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
     Call,
     FailureKind,
     Fetcher,
-    Observation,
-    RejectedValue,
-    Stored,
     SymbolFailure,
 )
 from pricing_pipeline.errors import (
@@ -42,7 +39,6 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.plausibility import Doubt, Doubted, Known, Verdict, judge
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
 
@@ -56,8 +52,6 @@ _CONFLICT_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
 """Another session was in the way; the same transaction may well succeed."""
 _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
 """The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the answer."""
-
-_OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
@@ -196,7 +190,7 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
     """
     observations = fetched.answer.observations
     known = prices.known(connection, call, observations)
-    for symbol, verdict in _verdicts(call, observations, known).items():
+    for symbol, verdict in judgement.verdicts(call, observations, known).items():
         newest = known[symbol].newest_at
         if verdict.held or verdict.other_basis:
             return None
@@ -279,7 +273,7 @@ def _store(
     known = prices.known(connection, call, given)
     if call.fetcher is Fetcher.DAILY_BARS:
         known = actions.refined(connection, call, answer, known)
-    verdicts = _judged(connection, call, given, known)
+    verdicts = judgement.judged(connection, call, given, known)
     observations = [row for verdict in verdicts.values() for row in verdict.good]
     empty = [symbol for symbol in answer.empty if symbol in ids]
     if call.fetcher.is_document:
@@ -287,13 +281,13 @@ def _store(
     else:
         stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
     # Where the level of prices is in doubt, so are the splits that they were undone by.
-    sure = [symbol for symbol in ids if not _is_level_doubted(verdicts.get(symbol))]
+    sure = [symbol for symbol in ids if not judgement.is_level_doubted(verdicts.get(symbol))]
     actions.store(connection, call, answer, sure)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
-    doubts = _doubts(answer, verdicts, ids)
+    doubts = judgement.doubts(answer, verdicts, ids)
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
-    failures += _unserved(call, verdicts, stored)
+    failures += judgement.unserved(call, verdicts, stored)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
     done = sorted((set(stored) | set(empty) | confirmed) - failed)
@@ -325,85 +319,6 @@ def _months(days: Iterable[date]) -> Counter[date]:
     for day, rows in Counter(days).items():
         counted[day.replace(day=1)] += rows
     return counted
-
-
-def _judged(
-    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
-) -> dict[str, Verdict]:
-    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
-    verdicts = _verdicts(call, given, known)
-    doubted = [symbol for symbol, verdict in verdicts.items() if verdict.held]
-    if doubted:
-        for symbol, points in quarantine.witnesses(connection, call, doubted).items():
-            rows = [row for row in given if row.symbol == symbol]
-            about = replace(known[symbol], witnesses=points)
-            verdicts[symbol] = judge(about, rows, call.fetcher, is_latest=call.window is None)
-        released = quarantine.released(connection, call, doubted)
-        for verdict in (verdicts[symbol] for symbol in doubted if released):
-            believed = [
-                one.observation
-                for one in verdict.held
-                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
-            ]
-            verdict.held = [one for one in verdict.held if one.observation not in believed]
-            verdict.good = sorted(verdict.good + believed, key=lambda row: row.observed_at)
-    return verdicts
-
-
-def _verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
-    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
-    for row in given:
-        by_symbol[row.symbol].append(row)
-    is_latest = call.window is None
-    return {
-        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol.items()
-    }
-
-
-def _is_level_doubted(verdict: Verdict | None) -> bool:
-    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
-
-
-def _doubts(
-    answer: Answer, verdicts: Mapping[str, Verdict], ids: Mapping[str, int]
-) -> list[Doubted | RejectedValue | SymbolFailure]:
-    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole."""
-    rejected = [value for value in answer.rejected if value.symbol in ids]
-    shown = {value.symbol for value in rejected}
-    whole = [
-        failure
-        for failure in answer.failures
-        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
-    ]
-    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
-
-
-def _unserved(
-    call: Call, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
-) -> list[SymbolFailure]:
-    """Symbols of which values came, and of which none serves."""
-    failures = []
-    for symbol, verdict in verdicts.items():
-        row = stored.get(symbol)
-        if (row is not None and not row.is_stale_source) or (row is None and verdict.confirmed):
-            continue
-        if verdict.held:
-            kind = FailureKind.IMPLAUSIBLE
-            message = (
-                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
-                "`pricing-pipeline quarantine list` shows them."
-            )
-        elif row is not None:
-            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
-        else:
-            kind = FailureKind.MISCONFIGURED
-            message = (
-                f"{call.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
-                "cannot be mixed with it. Route it to a provider of the same adjustment."
-            )
-        failures.append(SymbolFailure(symbol, kind, message))
-    return failures
 
 
 def _store_in_parts(engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str]) -> Tally:

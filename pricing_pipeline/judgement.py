@@ -1,0 +1,107 @@
+"""What of an answer is believed: `plausibility.judge` with what the database knows, and what becomes of the rest.
+
+Nothing is written here; settling.py stores what is believed and has the quarantine keep what is not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from pricing_pipeline import quarantine
+from pricing_pipeline.domain import (
+    Answer,
+    Call,
+    FailureKind,
+    Observation,
+    RejectedValue,
+    Stored,
+    SymbolFailure,
+)
+from pricing_pipeline.plausibility import Doubt, Doubted, Known, Verdict, judge
+
+_OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
+
+
+def judged(
+    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
+) -> dict[str, Verdict]:
+    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
+    found = verdicts(call, given, known)
+    doubted = [symbol for symbol, verdict in found.items() if verdict.held]
+    if doubted:
+        for symbol, points in quarantine.witnesses(connection, call, doubted).items():
+            rows = [row for row in given if row.symbol == symbol]
+            about = replace(known[symbol], witnesses=points)
+            found[symbol] = judge(about, rows, call.fetcher, is_latest=call.window is None)
+        released = quarantine.released(connection, call, doubted)
+        for verdict in (found[symbol] for symbol in doubted if released):
+            believed = [
+                one.observation
+                for one in verdict.held
+                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
+            ]
+            verdict.held = [one for one in verdict.held if one.observation not in believed]
+            verdict.good = sorted(verdict.good + believed, key=lambda row: row.observed_at)
+    return found
+
+
+def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+    """What of the values can be believed, by symbol, without asking what was doubted before."""
+    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in given:
+        by_symbol[row.symbol].append(row)
+    is_latest = call.window is None
+    return {
+        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
+        for symbol, rows in by_symbol.items()
+    }
+
+
+def is_level_doubted(verdict: Verdict | None) -> bool:
+    """Whether values are held for standing on another level than the others."""
+    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
+
+
+def doubts(
+    answer: Answer, verdicts: Mapping[str, Verdict], ids: Mapping[str, int]
+) -> list[Doubted | RejectedValue | SymbolFailure]:
+    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole."""
+    rejected = [value for value in answer.rejected if value.symbol in ids]
+    shown = {value.symbol for value in rejected}
+    whole = [
+        failure
+        for failure in answer.failures
+        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
+    ]
+    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
+
+
+def unserved(
+    call: Call, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
+) -> list[SymbolFailure]:
+    """Symbols of which values came, and of which none serves."""
+    failures = []
+    for symbol, verdict in verdicts.items():
+        row = stored.get(symbol)
+        if (row is not None and not row.is_stale_source) or (row is None and verdict.confirmed):
+            continue
+        if verdict.held:
+            kind = FailureKind.IMPLAUSIBLE
+            message = (
+                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
+                "`pricing-pipeline quarantine list` shows them."
+            )
+        elif row is not None:
+            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        else:
+            kind = FailureKind.MISCONFIGURED
+            message = (
+                f"{call.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
+                "cannot be mixed with it. Route it to a provider of the same adjustment."
+            )
+        failures.append(SymbolFailure(symbol, kind, message))
+    return failures
