@@ -1214,6 +1214,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
 
+-- Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.
+CREATE FUNCTION pricing.is_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
+
 -- Asks the staleness function that the registry names for the type. Without a verdict it is stale.
 CREATE FUNCTION pricing.is_stale(data_type text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;

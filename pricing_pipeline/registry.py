@@ -56,11 +56,13 @@ def add_data_type(
     timezone: str = "UTC",
     history_from: date | None = None,
     background_ttl_minutes: int = 1440,
+    staleness_function: str = "is_data_stale",
 ) -> None:
     """Add a data type with one INSERT; its storage and route appear with it.
 
     `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
-    pairs that are held and not watched. Raises PricingError with the
+    pairs that are held and not watched. `staleness_function` is_market_stale makes no call while a market is closed,
+    and asks for daily values when they should exist. Raises PricingError with the
     database's own reason when the row is refused.
     """
     try:
@@ -77,6 +79,7 @@ def add_data_type(
                 "timezone": timezone,
                 "history_from": history_from,
                 "background_ttl_minutes": background_ttl_minutes,
+                "staleness_function": staleness_function,
             },
         )
     except DBAPIError as error:

@@ -94,6 +94,7 @@ def add_data_type(
     history_from: date | None,
     description: str,
     background_ttl_minutes: int,
+    follow_market: bool,
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
@@ -113,6 +114,7 @@ def add_data_type(
                     timezone=timezone,
                     history_from=history_from,
                     background_ttl_minutes=background_ttl_minutes,
+                    staleness_function="is_market_stale" if follow_market else "is_data_stale",
                 )
                 kind = reads.data_type(connection, data_type)
         except PricingError as error:

@@ -454,6 +454,9 @@ def registry_add(
         int, typer.Option(metavar="MINUTES", help="How old one that is held may grow unwatched.")
     ] = 1440,
     description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
+    follow_market: Annotated[
+        bool, typer.Option("--follow-market", help="Make no call while an instrument's market is closed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Add a data type. Its storage, assets, freshness policy and refresh follow by themselves.
@@ -474,6 +477,7 @@ def registry_add(
         history_from=None if history_from is None else day(history_from, "--history-from"),
         description=description,
         background_ttl_minutes=background_ttl,
+        follow_market=follow_market,
         as_json=as_json,
     )
 

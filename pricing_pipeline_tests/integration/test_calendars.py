@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline import calendars
+from pricing_pipeline import calendars, demand, prices
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
@@ -200,6 +200,7 @@ def test_f7_a_quote_is_not_asked_for_while_its_market_is_closed(
 
 def test_f7_without_sessions_the_ttl_counts(core: Core) -> None:
     assert next_value(core, QUOTE, "AAPL", "2026-03-14 12:00", 5) == utc("2026-03-14 12:05")
+    assert next_value(core, DAILY, "AAPL", "2026-03-14 12:00", 1440) == utc("2026-03-15 12:00")
     assert next_value(core, FX, "NO/SUCH", "2026-03-14 12:00", 5) == utc("2026-03-14 12:05")
 
 
@@ -277,3 +278,108 @@ def test_f7_staleness_refuses_a_ttl_that_is_not_positive(core: Core) -> None:
                 ttl=ttl,
             )
     assert core.call("SELECT pricing.is_market_stale('equity_quote', 'AAPL', NULL, 5)") is True
+
+
+# The staleness check follows
+
+
+def follow(core: Core, *data_types: str) -> None:
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'is_market_stale' WHERE data_type = ANY (:t)",
+        t=list(data_types),
+    )
+
+
+def look(core: Core) -> None:
+    """The staleness check."""
+    core.call("SELECT pricing.enqueue_due()")
+
+
+def due(core: Core, data_type: str, symbol: str) -> datetime:
+    at: datetime = core.one(
+        "SELECT due_at FROM pricing.demand WHERE (data_type, symbol) = (:t, :s)", t=data_type, s=symbol
+    )
+    return at
+
+
+def answer(core: Core, data_type: str, symbol: str, observed: datetime) -> None:
+    call = core.claim_one()
+    core.store(call, observation(symbol, "10.00", observed))
+    core.complete(call)
+
+
+def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Clock) -> None:
+    """Due at the opening, and not looked at before; a first look and a read at night ask for nothing either."""
+    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    follow(core, QUOTE)
+    clock.set(utc("2026-03-13 21:15"))
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    answer(core, QUOTE, "AAPL", utc("2026-03-13 21:00"))
+    assert due(core, QUOTE, "AAPL") == utc("2026-03-16 14:30")
+    clock.set(utc("2026-03-15 12:00"))
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    with core.engine.begin() as connection:
+        reading = prices.read(connection, "AAPL")
+    assert reading.requested == 1, "of the daily bars, which were never fetched"
+    assert [price.fresh for price in reading.prices] == [True]
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = :t", t=QUOTE)
+    look(core)
+    assert [task.data_type for task in core.tasks("AAPL") if task.status == "pending"] == [DAILY]
+    assert due(core, QUOTE, "AAPL") == utc("2026-03-16 14:30"), "looked at once, and moved on to the opening"
+    (state,) = core.rows("SELECT state, next_at FROM pricing.why_old(:t, 'AAPL')", t=QUOTE)
+    assert tuple(state) == ("market_closed", utc("2026-03-16 14:30"))
+    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 2 WHERE data_type = :t", t=QUOTE)
+    look(core)
+    core.call("SELECT pricing.reconcile_demand()")
+    assert due(core, QUOTE, "AAPL") == utc("2026-03-16 14:30"), "whatever its own TTL"
+    clock.set(utc("2026-03-16 14:30:01"))
+    look(core)
+    assert QUOTE in {task.data_type for task in core.tasks("AAPL") if task.status == "pending"}
+
+
+def test_f7_without_sessions_or_following_the_ttl_decides_as_ever(core: Core, clock: Clock) -> None:
+    clock.set(utc("2026-03-14 12:00"))
+    follow(core, QUOTE)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    answer(core, QUOTE, "AAPL", utc("2026-03-13 21:00"))
+    assert abs(due(core, QUOTE, "AAPL") - utc("2026-03-14 12:01")) < timedelta(seconds=5)
+    clock.advance(120)
+    look(core)
+    assert [task.status for task in core.tasks("AAPL")][-1] == "pending"
+
+
+def test_f7_a_daily_value_is_due_when_it_should_be_published(core: Core, clock: Clock) -> None:
+    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    clock.set(utc("2026-03-10 12:00"))
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    answer(core, DAILY, "AAPL", utc("2026-03-09 00:00"))
+    assert due(core, DAILY, "AAPL") == utc("2026-03-10 21:15"), "the sample's daily bars follow their market"
+    clock.set(utc("2026-03-10 21:15:01"))
+    look(core)
+    answer(core, DAILY, "AAPL", utc("2026-03-10 00:00"))
+    assert abs(due(core, DAILY, "AAPL") - utc("2026-03-11 21:14:15")) < timedelta(seconds=2), (
+        "a little earlier"
+    )
+
+
+def test_f7_a_schedule_asks_for_no_fund_that_can_have_nothing_newer(core: Core, clock: Clock) -> None:
+    fill(core, "XBOM", "2026-03-02", "2026-12-31")
+    store(core, NAV, FUND, "2026-03-13", "2026-03-14 04:00", clock)
+    clock.set(utc("2026-03-15 18:00"))
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '-infinity'")
+    core.call("SELECT pricing.enqueue_scheduled(:t, NULL)", t=NAV)
+    asked = {task.symbol for task in core.tasks() if task.status == "pending"}
+    assert len(asked) == 3
+    assert FUND not in asked
+
+
+def test_f7_a_pair_whose_market_is_closed_counts_as_fresh(core: Core, clock: Clock) -> None:
+    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    follow(core, QUOTE)
+    clock.set(utc("2026-03-13 21:15"))
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    answer(core, QUOTE, "AAPL", utc("2026-03-13 21:00"))
+    clock.advance(240)
+    with core.engine.connect() as connection:
+        (row,) = demand.freshness(connection, [QUOTE])
+    assert (row.watched, row.fresh, row.late) == (1, 1, 0)

@@ -102,7 +102,9 @@ BEGIN
                  (SELECT s.closes_at FROM pricing.calendar_sessions s
                   WHERE s.calendar = market AND s.closes_at > confirmed_at - lag ORDER BY s.closes_at LIMIT 1)) + lag
     INTO expected;
-    IF expected > confirmed_at THEN
+    IF expected IS NULL THEN
+        RETURN confirmed_at + ttl;
+    ELSIF expected > confirmed_at THEN
         RETURN expected;
     END IF;
     -- It was asked for and was not there: again after a quarter of an hour, then ever more seldom, at least once in a TTL.

@@ -42,7 +42,7 @@ BEGIN
     RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
     SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
-           NOT pricing.is_stale(l.data_type, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider,
+           NOT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)), l.provider,
            coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false),
            CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END
     FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)

@@ -128,7 +128,10 @@ BEGIN
     moved AS (
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
-                l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)),
+                CASE WHEN r.staleness_function = 'is_market_stale'
+                     THEN pricing.next_value_at(g.data_type, g.symbol, l.fetched_at,
+                                                make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)))
+                     ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
             became_due_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
         FROM gone g JOIN pricing.data_type_registry r USING (data_type)

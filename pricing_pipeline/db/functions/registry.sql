@@ -28,3 +28,15 @@ EXCEPTION WHEN OTHERS THEN
     RETURN true; -- a price must be readable whatever its judge does
 END $$;
 COMMENT ON FUNCTION pricing.is_stale(text, timestamptz, integer) IS 'Asks the staleness function that the registry names for the type. Without a verdict it is stale.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_stale(data_type text, symbol text, stamp timestamptz, ttl_minutes integer) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = is_stale.data_type AND r.staleness_function = 'is_market_stale') THEN
+        RETURN pricing.is_market_stale(data_type, symbol, stamp, ttl_minutes);
+    END IF;
+    RETURN pricing.is_stale(data_type, stamp, ttl_minutes);
+END $$;
+COMMENT ON FUNCTION pricing.is_stale(text, text, timestamptz, integer) IS
+    'Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.';

@@ -88,7 +88,12 @@ BEGIN
     SET walk_slot = walk.walk_slot, walk_after = walk.walk_after, lap_start = walk.lap_start, wrapped = walk.wrapped
     WHERE w.data_type = wanted_type;
     SELECT pricing.enqueue(wanted_type, array_agg(s), array_agg(-1)) INTO queued FROM unnest(found_symbols) AS s
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_);
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_)
+      -- On a Sunday no fund has a newer value than on Saturday.
+      AND NOT EXISTS (
+          SELECT FROM pricing.data_type_registry r JOIN pricing.latest_prices l USING (data_type)
+          WHERE r.data_type = wanted_type AND r.staleness_function = 'is_market_stale' AND l.symbol = s
+            AND pricing.next_value_at(wanted_type, s, l.fetched_at, interval '1 minute') > now_);
     RETURN coalesce(queued, 0);
 END $$;
 COMMENT ON FUNCTION pricing.walk_schedule(text) IS

@@ -40,6 +40,7 @@ DECLARE
     kind pricing.data_type_registry;
     stale_symbols text[];
     viewers integer[];
+    follows_market boolean;
     -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
     -- Of the symbols that a first look or a new holding names, what nobody else watches is judged at once: its
     -- due_at may date from when nobody did. A reader counts as a viewer.
@@ -65,11 +66,11 @@ DECLARE
                 SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = ($1, a.symbol)) AS is_held
             FROM asked a),
         judged AS MATERIALIZED (
-            SELECT w.*, v.%1$I AS stamp, make_interval(mins => ttl.minutes) AS ttl,
+            SELECT w.*, v.%1$I AS stamp, make_interval(mins => ttl.minutes) AS ttl, %5$s AS next_at,
                    NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %2$s AS is_stale
             FROM wanted w LEFT JOIN %3$s v ON v.%4$I = w.symbol
             CROSS JOIN LATERAL (
-                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.cache_ttl_minutes, $5) ELSE $6 END AS minutes) ttl),
+                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.cache_ttl_minutes, $5) ELSE $6 END AS minutes) ttl %6$s),
         decided AS MATERIALIZED (
             SELECT j.*, j.is_stale AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
                 SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = ($1, j.symbol)
@@ -81,8 +82,8 @@ DECLARE
                               WHEN j.is_paused THEN $2 + interval '10 minutes'
                               WHEN j.viewers = 0 AND NOT j.is_held THEN $2 + interval '1 minute'
                               WHEN j.is_stale THEN $2 + interval '1 hour' -- held, and nobody looks: a read would queue it
-                              WHEN j.stamp + j.ttl > $2 THEN j.stamp + j.ttl
-                              -- Old, and yet judged fresh (a market is closed, say): nobody knows until when, so
+                              WHEN j.next_at > $2 THEN j.next_at
+                              -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
                               -- look again soon.
                               ELSE $2 + least(j.ttl / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                               ELSE interval '15 minutes' END) END,
@@ -94,6 +95,7 @@ DECLARE
         $query$;
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    follows_market := kind.staleness_function = 'is_market_stale';
     BEGIN
         EXECUTE pg_catalog.format(
             check_, kind.timestamp_column,
@@ -101,8 +103,16 @@ BEGIN
             CASE kind.staleness_function WHEN 'is_data_stale' THEN pg_catalog.format(
                 'CASE WHEN ttl.minutes > 0 THEN coalesce(v.%1$I <= $2 - make_interval(mins => ttl.minutes), true) '
                 'ELSE pricing.is_data_stale(v.%1$I, ttl.minutes) END', kind.timestamp_column)
+            WHEN 'is_market_stale' THEN
+                'CASE WHEN ttl.minutes > 0 THEN coalesce(next.at <= $2, true) ELSE pricing.is_data_stale($2, ttl.minutes) END'
             ELSE pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column) END,
-            pg_catalog.format('pricing.%I', kind.table_name), kind.symbol_column)
+            pg_catalog.format('pricing.%I', kind.table_name), kind.symbol_column,
+            -- When a pair that is fresh can be stale: after its TTL, or when its market should bring a newer value.
+            CASE WHEN follows_market THEN 'next.at'
+                 ELSE pg_catalog.format('v.%I + make_interval(mins => ttl.minutes)', kind.timestamp_column) END,
+            CASE WHEN follows_market THEN pg_catalog.format(
+                'CROSS JOIN LATERAL (SELECT CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at('
+                '$1, w.symbol, v.%I, make_interval(mins => ttl.minutes)) END AS at OFFSET 0) next', kind.timestamp_column) END)
         INTO stale_symbols, viewers
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
               kind.asset_class, for_reader, false;
@@ -112,7 +122,8 @@ BEGIN
                              'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         EXECUTE pg_catalog.format(
             check_, 'fetched_at', '(w.viewers > 0 OR pricing.is_data_stale(v.fetched_at, ttl.minutes))',
-            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_answers l WHERE l.data_type = $1)', 'symbol')
+            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_answers l WHERE l.data_type = $1)', 'symbol',
+            'v.fetched_at + make_interval(mins => ttl.minutes)', '')
         INTO stale_symbols, viewers
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
               kind.asset_class, for_reader, true;
@@ -172,9 +183,10 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
-            kind.staleness_function, kind.timestamp_column, kind.table_name, kind.symbol_column)
-        INTO verdict USING symbol, kind.default_ttl_minutes;
+            'SELECT pricing.%I(%s v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
+            kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
+            kind.timestamp_column, kind.table_name, kind.symbol_column)
+        INTO verdict USING symbol, kind.default_ttl_minutes, kind.data_type;
     EXCEPTION WHEN OTHERS THEN
         -- Stale, but at most once per TTL: what was fetched within it is not fetched again.
         SELECT bool_and(pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes))) INTO verdict
@@ -214,7 +226,7 @@ BEGIN
     PERFORM pricing.stop_paused();
     FOR kind IN
         SELECT r.data_type, r.table_name, r.symbol_column, r.timestamp_column, r.default_ttl_minutes,
-               r.table_name <> 'latest_price_' || r.data_type AS is_own
+               r.staleness_function, r.table_name <> 'latest_price_' || r.data_type AS is_own
         FROM pricing.data_type_registry r WHERE r.is_active ORDER BY 1
     LOOP
         BEGIN
@@ -226,14 +238,18 @@ BEGIN
                     FROM pricing.demand x LEFT JOIN pricing.latest_prices l USING (data_type, symbol)
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
                     CROSS JOIN LATERAL (
-                        SELECT coalesce(greatest(v.%3$I, l.fetched_at)
-                                        + make_interval(mins => coalesce(v.cache_ttl_minutes, $3)), $2) AS at) stale
+                        SELECT coalesce(%4$s, $2) AS at) stale
                     WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.due_at < 'infinity' AND stale.at < x.due_at
                       AND (x.held_until IS NULL OR x.held_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
                 WHERE (d.data_type, d.symbol) = (early.data_type, early.symbol)
-                $query$, kind.table_name, kind.symbol_column, kind.timestamp_column)
+                $query$, kind.table_name, kind.symbol_column, kind.timestamp_column,
+                pg_catalog.format(
+                    CASE WHEN kind.staleness_function = 'is_market_stale'
+                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => coalesce(v.cache_ttl_minutes, $3)))'
+                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => coalesce(v.cache_ttl_minutes, $3))' END,
+                    kind.timestamp_column))
             USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
             GET DIAGNOSTICS moved = ROW_COUNT;
             total := total + moved;

@@ -149,8 +149,13 @@ BEGIN
         RETURN;
     ELSIF fetched_at IS NOT NULL AND NOT pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
         since := fetched_at;
-        next_at := fetched_at + ttl;
-        IF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
+        next_at := CASE WHEN kind.staleness_function = 'is_market_stale'
+                        THEN pricing.next_value_at(wanted_type, wanted_symbol, fetched_at, ttl) ELSE fetched_at + ttl END;
+        IF fetched_at + ttl <= now_ AND next_at > now_ AND thing.calendar IS NOT NULL THEN
+            state := 'market_closed';
+            sentence := said || pg_catalog.format(
+                'there is nothing newer before %s, by the trading days of %s. It is asked for then', pricing.said_time(next_at), thing.calendar);
+        ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
             state := 'source_frozen';
             since := price.changed_at;
             sentence := said || pg_catalog.format(

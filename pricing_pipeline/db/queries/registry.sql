@@ -12,9 +12,9 @@ SELECT version FROM pricing.registry_state;
 -- One INSERT adds a data type; triggers make its storage and its route.
 INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
-     schedule_timezone, history_from, background_ttl_minutes)
+     schedule_timezone, history_from, background_ttl_minutes, staleness_function)
 VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strategy, :schedule, :timezone,
-        CAST(:history_from AS date), :background_ttl_minutes);
+        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function);
 
 -- name: is_empty
 -- True for a database that holds no data type yet.
