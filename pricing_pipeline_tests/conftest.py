@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from pricing_pipeline_tests.fix_cli import cli
@@ -29,8 +30,15 @@ settings.load_profile("unhurried")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are cores: tests wait for other processes a third of their time."""
-    return -(-3 * (os.cpu_count() or 1) // 2)
+    """Twice as many as there are cores: tests wait for other processes half of their time."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure no coverage where nearly everything happens in other processes: it would only slow down the waiting."""
+    for item in items:
+        if item.path.parent.name in ("acceptance", "faults"):
+            item.add_marker("no_cover")
 
 
 __all__ = [
@@ -43,6 +51,7 @@ __all__ = [
     "open_folder",
     "owner_engine",
     "owner_url",
+    "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_unconfigure",
     "pytest_xdist_auto_num_workers",

@@ -70,6 +70,7 @@ class GivenPostgres:
             "fsync": "off",
             "synchronous_commit": "off",
             "full_page_writes": "off",
+            "max_connections": "200",
         }
         with (self._home / "postgresql.log").open("wb") as log:
             self._process = subprocess.Popen(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pydantic import SecretStr
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers import PROVIDERS
@@ -18,9 +18,6 @@ from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settling import Tally
-
-HALTS = ("claimed", "answered", "stored", "committed")
-"""Points of a call: before it is made, with its answer in hand, before and after the transaction ends."""
 
 
 class Reports(list[Tally]):
@@ -77,10 +74,12 @@ def work_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float
     refresher._work_until(is_over)
 
 
-def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str) -> dict[str, Any]:
+def run_worker(
+    say: Callable[[str], None], url: str, sandbox_url: str, seconds: float, name: str, halt: str
+) -> dict[str, Any]:
     """Drain for a while as a process of its own; returns what it reported."""
     engine = make_engine(url)
-    point = _Point(engine, halt)
+    point = _Point(engine, halt, say)
     reports = Reports()
     try:
         client = cast(Callable[..., ProviderClient], point.client)
@@ -96,22 +95,35 @@ def run_worker(url: str, sandbox_url: str, seconds: float, name: str, halt: str)
     }
 
 
-def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str) -> None:
-    """Work at the queue for a while, as a backfill does beside drains."""
+def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str, until: str) -> None:
+    """Work at the queue as a backfill does beside drains: until the query says true, and so many seconds longer."""
     engine = make_engine(url)
+    over: float | None = None
+
+    def is_over() -> bool:
+        nonlocal over
+        if over is None:
+            with engine.connect() as connection:
+                if connection.execute(text(until)).scalar_one():
+                    over = time.monotonic() + seconds
+        return over is not None and time.monotonic() > over
+
     try:
         with refreshing(engine, sandbox_url, worker=name) as refresher:
-            ends = time.monotonic() + seconds
-            refresher._work_until(lambda: time.monotonic() > ends)
+            refresher._work_until(is_over)
     finally:
         engine.dispose()
 
 
 class _Point:
-    """Says "halted" when a call has come to the named point, and waits there to be killed or let go on."""
+    """Says "halted" when a call has come to the named point, and waits there to be killed or let go on.
 
-    def __init__(self, engine: Engine, halt: str) -> None:
+    The points: claimed (the call is not made yet), answered, stored (not committed yet), committed.
+    """
+
+    def __init__(self, engine: Engine, halt: str, say: Callable[[str], None]) -> None:
         self._halt = halt
+        self._say = say
         self._call = threading.local()
         event.listen(engine, "commit", lambda connection: self._pass("stored"))
         event.listen(engine, "checkin", lambda dbapi, record: self._pass("committed"))
@@ -132,5 +144,5 @@ class _Point:
     def _pass(self, name: str) -> None:
         # Only the thread that makes a call halts: the one that claims goes on, as it would beside a slow call.
         if name == self._halt and getattr(self._call, "is_mine", False):
-            print("halted", flush=True)
+            self._say("halted")
             time.sleep(60)

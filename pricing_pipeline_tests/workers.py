@@ -1,56 +1,61 @@
 """Processes of their own for tests: workers, enqueuers and drains, started together, stopped or killed.
 
-`crowd` runs many to their end; `Worker` is one that a test signals. Run as a module it is such a process:
-its work is named on the command line, it says "ready", waits for a line, and prints its result as JSON.
+`crowd` runs many to their end; `Worker` is one that a test signals. Such a process says "ready", waits to be told to
+go, does the work it was given by name, and answers with what that returns.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import multiprocessing
+import os
+import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any, Self
 
 import psycopg
+from sqlalchemy import event
 
-_ROOT = Path(__file__).parents[1]
+from pricing_pipeline import credentials
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.sealing import Keyring
+from pricing_pipeline_tests.refreshing import run_worker, work_beside_others
+
+# Forked off a process that has imported everything: of a short piece of work, importing was the larger part.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload([__name__])
 
 
 class Worker:
     """A process that does one piece of work. Use as a context manager: it never outlives it."""
 
-    def __init__(self, work: str, **arguments: Any) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", __name__, work, json.dumps(arguments)],
-            cwd=_ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, work: str, *, anew: bool = False, **arguments: Any) -> None:
+        """With `anew` it is an interpreter of its own, with the environment as it is now."""
+        processes = multiprocessing.get_context("spawn") if anew else _FORKS
+        self._pipe, theirs = processes.Pipe()
+        self._process = processes.Process(target=_serve, args=(theirs, work, arguments))
+        self._process.start()
+        theirs.close()  # so that a process that died is heard as the end of the pipe
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        self.kill()
+        self._process.close()
+        self._pipe.close()
 
     def says(self, word: str) -> None:
-        """Wait for a line."""
-        assert self.process.stdout
-        line = self.process.stdout.readline().strip()
-        assert line == word, self._died(line)
+        """Wait for a word."""
+        heard = self._hear(60)
+        assert heard == word, heard
 
     def go(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        self._pipe.send("go")
 
     def start(self) -> Self:
         """Let it begin."""
@@ -60,13 +65,39 @@ class Worker:
 
     def result(self, seconds: float = 120) -> Any:
         """Wait for its end and return what it made."""
-        out, errors = self.process.communicate(timeout=seconds)
-        assert self.process.returncode == 0, errors
-        return json.loads(out)
+        answer = self._hear(seconds)
+        assert isinstance(answer, dict), answer
+        return answer
 
-    def _died(self, line: str) -> str:
-        self.process.kill()
-        return f"said {line!r}: {self.process.communicate()[1]}"
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process.pid
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """Kill it, if it still lives, and wait until it is gone."""
+        self._process.kill()
+        self._process.join()
+
+    def _hear(self, seconds: float) -> Any:
+        assert self._pipe.poll(seconds), f"heard nothing for {seconds} s"
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            self._process.join()
+            return f"it ended with {self._process.exitcode}"
+
+
+Say = Callable[[str], None]
+
+
+def _serve(pipe: Connection, work: str, arguments: dict[str, Any]) -> None:
+    """Be the process: the test hears what went wrong, in words."""
+    pipe.send("ready")
+    pipe.recv()
+    try:
+        pipe.send(_WORK[work](pipe.send, **arguments))
+    except Exception:
+        pipe.send(traceback.format_exc())
 
 
 def crowd(count: int, work: str, **arguments: Any) -> list[Any]:
@@ -84,7 +115,7 @@ def crowd(count: int, work: str, **arguments: Any) -> list[Any]:
 
 
 def claim_all(
-    url: str, number: int, provider: str, max_calls: int, threads: int, ahead: float = 0
+    say: Say, url: str, number: int, provider: str, max_calls: int, threads: int, ahead: float = 0
 ) -> dict[str, Any]:
     """Claim and complete in several sessions until nothing is left; counts errors by SQLSTATE."""
     claimed: list[int] = []
@@ -118,7 +149,9 @@ def claim_all(
     return {"claimed": claimed, "refused": refused, "errors": errors}
 
 
-def claim_for(url: str, number: int, provider: str, max_calls: int, seconds: float) -> dict[str, Any]:
+def claim_for(
+    say: Say, url: str, number: int, provider: str, max_calls: int, seconds: float
+) -> dict[str, Any]:
     """Claim and complete as fast as the limits allow, for a while."""
     count = 0
     with psycopg.connect(url, autocommit=True) as connection:
@@ -136,7 +169,7 @@ def claim_for(url: str, number: int, provider: str, max_calls: int, seconds: flo
     return {"claimed": count}
 
 
-def enqueue_due(url: str, number: int, rounds: int) -> dict[str, Any]:
+def enqueue_due(say: Say, url: str, number: int, rounds: int) -> dict[str, Any]:
     """Run the staleness check, as several sensors and drains would at once; counts what each says it queued."""
     queued, errors = 0, []
     with psycopg.connect(url, autocommit=True) as connection:
@@ -149,7 +182,9 @@ def enqueue_due(url: str, number: int, rounds: int) -> dict[str, Any]:
     return {"queued": queued, "errors": errors}
 
 
-def enqueue(url: str, number: int, data_type: str, symbols: list[str], rounds: int) -> dict[str, Any]:
+def enqueue(
+    say: Say, url: str, number: int, data_type: str, symbols: list[str], rounds: int
+) -> dict[str, Any]:
     """Queue the same symbols again and again, in an order of one's own."""
     added, errors = 0, []
     mine = symbols[number * 37 % len(symbols) :] + symbols[: number * 37 % len(symbols)]
@@ -165,32 +200,28 @@ def enqueue(url: str, number: int, data_type: str, symbols: list[str], rounds: i
     return {"added": added, "errors": errors}
 
 
-def drain(url: str, sandbox: str, seconds: float, number: int = 0, halt: str = "") -> dict[str, Any]:
+def drain(
+    say: Say, url: str, sandbox: str, seconds: float, number: int = 0, halt: str = ""
+) -> dict[str, Any]:
     """A real worker on a real provider client. With `halt` it says so at that point, and waits there."""
-    # Only this work needs them, and they take half a second to import.
-    from pricing_pipeline_tests.refreshing import run_worker
-
-    return run_worker(url, sandbox, seconds, f"worker {number}", halt)
+    return run_worker(say, url, sandbox, seconds, f"worker {number}", halt)
 
 
-def work_for(url: str, sandbox: str, number: int, seconds: float) -> dict[str, Any]:
-    """A real worker on a real client for a while; not a drain, of which there is one at a time."""
-    from pricing_pipeline_tests.refreshing import work_beside_others
+def work_for(
+    say: Say, url: str, sandbox: str, number: int, seconds: float, until: str = "SELECT true"
+) -> dict[str, Any]:
+    """A real worker on a real client until something has come about, and a while longer.
 
-    work_beside_others(url, sandbox, seconds, f"worker {number}")
+    It is not a drain, of which there is one at a time.
+    """
+    work_beside_others(url, sandbox, seconds, f"worker {number}", until)
     return {}
 
 
 def rotate_keys(
-    url: str, master_keys: list[str], halt: str = "", after: int = 0, number: int = 0
+    say: Say, url: str, master_keys: list[str], halt: str = "", after: int = 0, number: int = 0
 ) -> dict[str, Any]:
     """Seal all stored keys anew. Halts where the row number `after` is "sealed" (not committed yet) or "committed"."""
-    from sqlalchemy import event
-
-    from pricing_pipeline import credentials
-    from pricing_pipeline.db.engine import make_engine
-    from pricing_pipeline.sealing import Keyring
-
     engine = make_engine(url)
     rows = 0
 
@@ -202,7 +233,7 @@ def rotate_keys(
 
     def stop() -> None:
         if rows == after:
-            print("halted", flush=True)
+            say("halted")
             time.sleep(60)
 
     event.listen(engine, "commit", count)
@@ -223,12 +254,6 @@ def _in_threads(run: Callable[[int], None], count: int) -> None:
         thread.join()
 
 
-if __name__ == "__main__":
-    WORK: dict[str, Callable[..., dict[str, Any]]] = {
-        one.__name__: one
-        for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for, rotate_keys)
-    }
-    work, arguments = WORK[sys.argv[1]], json.loads(sys.argv[2])
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(json.dumps(work(**arguments)), flush=True)
+_WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    one.__name__: one for one in (claim_all, claim_for, enqueue_due, enqueue, drain, work_for, rotate_keys)
+}

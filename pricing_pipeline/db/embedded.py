@@ -47,7 +47,12 @@ _FIXED = {
     "logging_collector": "off",  # standard error is our log file, rotated with the others
     "fsync": "on",
 }
-_FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_FOR_TESTS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
 
 
 class EmbeddedServer:

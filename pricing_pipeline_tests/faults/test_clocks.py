@@ -55,7 +55,9 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
                 environment.setenv("LD_PRELOAD", str(faketime()))
                 environment.setenv("FAKETIME", offset)
                 environment.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                worker = Worker("drain", url=database_url, sandbox=sandbox.url, seconds=3, number=number)
+                worker = Worker(
+                    "drain", anew=True, url=database_url, sandbox=sandbox.url, seconds=3, number=number
+                )
                 workers.append(stack.enter_context(worker))
         for worker in workers:
             worker.says("ready")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from pathlib import Path
 
@@ -59,8 +58,7 @@ def test_f9_a_rotation_that_is_killed_in_the_middle_is_taken_up_by_the_next(
     with Worker("rotate_keys", url=owner_url, master_keys=[NEW, OLD], halt=halt, after=3) as worker:
         worker.start().says("halted")
         assert opened(stored.engine, NEW, OLD) == ROWS, "while it stands still"
-        worker.process.send_signal(signal.SIGKILL)
-        worker.process.wait()
+        worker.kill()
     assert opened(stored.engine, NEW, OLD) == ROWS
     assert under(stored) == {"new": done, "old": 6 - done}
     result = credentials.reseal(stored.owner, Keyring.parse([NEW, OLD]))

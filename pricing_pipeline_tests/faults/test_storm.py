@@ -27,6 +27,14 @@ def most_units(calls: list[dict[str, Any]], seconds: float) -> int:
     )
 
 
+# What is written down can be read of by others when it is committed, a little later.
+A_LITTLE = timedelta(seconds=0.3)
+LATER_CALLS = """
+    SELECT count(*) >= 2 FROM pricing.collector_call_log
+    WHERE started_at > (SELECT min(finished_at) + interval '0.3 seconds' FROM pricing.collector_call_log)
+"""
+
+
 def lateness(core: Core, calls: list[dict[str, Any]]) -> float:
     """By how many seconds the journey of one call to the sandbox was longer than another's."""
     logged = core.rows(
@@ -53,7 +61,8 @@ def test_a6_eight_processes_with_real_clients_stay_within_the_limit(
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = :batch", batch=batch)
     core.enqueue(QUOTE, *symbols(400))
     with running_sandbox() as sandbox:
-        crowd(8, "work_for", url=database_url, sandbox=sandbox.url, seconds=3)
+        used = f"SELECT coalesce(sum(cardinality(symbols)), 0) > {units} FROM pricing.collector_call_log"
+        crowd(8, "work_for", url=database_url, sandbox=sandbox.url, until=used, seconds=1.5)
         calls = sandbox.calls(TWELVEDATA)
         assert sandbox.stats()[TWELVEDATA]["refused"] == 0
     assert sum(call["units"] for call in calls) > units, "the limit is used, not only kept"
@@ -70,12 +79,11 @@ def test_c1_a_storm_of_refusals_stops_eight_processes_and_ends_without_a_wave(
     core.enqueue(QUOTE, *symbols(400))
     with running_sandbox() as sandbox:
         sandbox.behave("throttle", provider=TWELVEDATA, retry_after="1")
-        crowd(8, "work_for", url=database_url, sandbox=sandbox.url, seconds=3)
+        crowd(8, "work_for", url=database_url, sandbox=sandbox.url, until=LATER_CALLS, seconds=0)
         arrived = len(sandbox.calls(TWELVEDATA))
     calls = core.rows("SELECT started_at, finished_at FROM pricing.collector_call_log ORDER BY started_at")
     assert arrived == len(calls)
-    # What is written down can be read of by others when it is committed, a little later.
-    first = min(call.finished_at for call in calls) + timedelta(seconds=0.3)
+    first = min(call.finished_at for call in calls) + A_LITTLE
     wave = [call for call in calls if call.started_at < first]
     assert len(wave) <= 8, "only those that were on their way before the first refusal was written down"
     later = calls[len(wave) :]
@@ -95,11 +103,12 @@ def test_b16_a_provider_that_is_down_gets_one_probe_from_four_processes(
     core.enqueue(QUOTE, *symbols(400))
     with running_sandbox() as sandbox:
         sandbox.behave("status", provider=TWELVEDATA, status=503)
-        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, seconds=1.5)
+        is_open = "SELECT breaker = 'open' FROM pricing.provider_state WHERE provider = 'twelvedata'"
+        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, until=is_open, seconds=0.5)
         made = len(sandbox.calls(TWELVEDATA))
         assert core.allowance().breaker == "open"
         assert 10 <= made <= 10 + 8, "those in flight when it opened"
         core.rows("UPDATE pricing.provider_state SET breaker_until = pricing.clock() WHERE breaker = 'open'")
-        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, seconds=1.5)
+        crowd(4, "work_for", url=database_url, sandbox=sandbox.url, until=is_open, seconds=0.5)
         assert len(sandbox.calls(TWELVEDATA)) == made + 1, "exactly one probe"
         assert core.one("SELECT max(breaker_openings) FROM pricing.provider_state") == 2
