@@ -9,7 +9,7 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 )
 
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
-from pricing_pipeline.defs.checks import check_schedule, on_time_checks
+from pricing_pipeline.defs.checks import check_schedule, price_checks
 from pricing_pipeline.defs.jobs import refresh_job
 from pricing_pipeline.defs.pruning import prune_dagster
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -48,7 +48,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             extend_calendars,
         ],
         schedules=[*schedules, check_schedule(snapshot)],
-        asset_checks=[on_time_checks(snapshot)],
+        asset_checks=[price_checks(snapshot)],
         resources=resources,
         executor=dg.in_process_executor,
     )

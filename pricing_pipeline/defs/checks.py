@@ -1,79 +1,72 @@
-"""Asset checks: are viewers served on time? They run on a schedule of their own, not in each drain."""
+"""Asset checks of latest prices and of the histories behind them. They run on a schedule of their own, not in each run.
 
-from collections.abc import Iterator
+All belong to `latest_price`, which no run materializes: those of `price_history` would be steps of every backfill.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import dagster as dg
+from sqlalchemy import Connection
 
-from pricing_pipeline import demand
+from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.assets import latest_key
-from pricing_pipeline.defs.reports import serving, why_late
+from pricing_pipeline.defs.plots import freshness_plot, price_plot
+from pricing_pipeline.defs.reports import Metadata, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.domain import DataType, Fetcher
 
-CHECK = "on_time"
-
-
-def on_time_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
-    """One check for each data type: no watched pair is late."""
-
-    @dg.multi_asset_check(
-        name="check_on_time",
-        specs=[
-            dg.AssetCheckSpec(
-                CHECK,
-                asset=latest_key(name),
-                description="No watched price has been due for longer than max(30 s, TTL/4).",
-            )
-            for name in snapshot.names()
-        ],
-        can_subset=True,
-    )
-    def check_on_time(
-        context: dg.AssetCheckExecutionContext, database: PricingDatabase
-    ) -> Iterator[dg.AssetCheckResult]:
-        names = sorted(key.asset_key.path[-1] for key in context.selected_asset_check_keys)
-        with database.engine.connect() as connection:
-            rows = demand.freshness(connection, names)
-            late = {row.data_type: why_late(connection, row) for row in rows}
-        for row in rows:
-            yield dg.AssetCheckResult(
-                check_name=CHECK,
-                asset_key=latest_key(row.data_type),
-                passed=row.late == 0,
-                severity=dg.AssetCheckSeverity.WARN,
-                description=_sentence(row),
-                metadata={**serving(row), **late[row.data_type]},
-            )
-
-    return check_on_time
+_GUIDE = "docs/operations.md"
 
 
-def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
-    """Check every hour while anyone watches anything."""
-    job = dg.define_asset_job(
-        "check_prices",
-        selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
-        description="Evaluates the checks of latest prices.",
-        executor_def=dg.in_process_executor,
-    )
-
-    @dg.schedule(
-        name="check_prices",
-        job=job,
-        cron_schedule="17 * * * *",
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Checks hourly that watched prices are served on time.",
-    )
-    def schedule(database: PricingDatabase) -> dg.RunRequest | dg.SkipReason:
-        with database.engine.connect() as connection:
-            if not demand.outlook(connection).watched:
-                return dg.SkipReason("nobody watches anything, so nothing can be late")
-        return dg.RunRequest()
-
-    return schedule
+class _OfType(Protocol):
+    @property
+    def data_type(self) -> str: ...
 
 
-def _sentence(row: demand.Freshness) -> str:
+RowT = TypeVar("RowT", bound=_OfType)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What a check says of one data type. It passes without a fault; a grave one is an error, not a warning."""
+
+    sentence: str
+    numbers: Metadata
+    is_fault: bool = False
+    is_grave: bool = False
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A check of each data type that it applies to: its name, what to do when it fails, and how it judges."""
+
+    name: str
+    description: str
+    anchor: str
+    applies: Callable[[DataType], bool]
+    judge: Callable[[Connection, Sequence[str]], Mapping[str, _Verdict]]
+
+
+def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    return {
+        row.data_type: _Verdict(
+            _said_of_service(row),
+            {
+                **serving(row),
+                **why_late(connection, row),
+                **freshness_plot(checks.served(connection, row.data_type)),
+            },
+            is_fault=row.late > 0,
+            is_grave=2 * row.late > row.watched,
+        )
+        for row in demand.freshness(connection, names)
+    }
+
+
+def _said_of_service(row: demand.Freshness) -> str:
     if row.late:
         return (
             f"{row.late} of {row.watched} watched prices are late. `pricing-pipeline why SYMBOL` says of each why, "
@@ -82,3 +75,193 @@ def _sentence(row: demand.Freshness) -> str:
     if not row.watched:
         return "Nobody watches this type."
     return f"{row.watched} watched price{'s' if row.watched > 1 else ''}, none late."
+
+
+def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    def judged(row: checks.Gaps) -> _Verdict:
+        numbers = _numbers(expected=row.expected, missing=row.missing, symbols=row.symbols)
+        numbers |= _examples(row.examples)
+        numbers |= price_plot(checks.portrait(connection, row.data_type))
+        if not row.missing:
+            said = f"None of {row.expected} expected values of the last year is missing."
+        else:
+            said = (
+                f"{row.missing} of {row.expected} expected values of the last year are missing, of {row.symbols} "
+                "symbols: days that most others have. `pricing-pipeline backfill` fetches what can be had."
+            )
+        return _Verdict(said, numbers, row.missing > 0, 20 * row.missing > row.expected)
+
+    return _each(checks.gaps(connection, names), judged)
+
+
+def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    def judged(row: checks.Outliers) -> _Verdict:
+        numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced)
+        if row.oldest is not None:
+            numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
+        if not row.held:
+            return _Verdict("No value waits for a decision.", numbers)
+        said = (
+            f"{row.held} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and wait "
+            "for a person. `pricing-pipeline quarantine list` shows them."
+        )
+        return _Verdict(said, numbers, True, 20 * row.symbols > max(row.priced, 20))
+
+    return _each(checks.outliers(connection, names), judged)
+
+
+def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    def judged(row: checks.Agreement) -> _Verdict:
+        numbers = _numbers(compared=row.compared, apart=row.apart) | _examples(row.examples)
+        if row.worst is not None:
+            numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
+        if not row.compared:
+            return _Verdict("No symbol has prices of two providers of the same day.", numbers)
+        if not row.apart:
+            return _Verdict(f"{row.compared} symbols have prices of two providers, which agree.", numbers)
+        said = (
+            f"Of {row.compared} symbols with prices of two providers, {row.apart} are more than a tenth apart, "
+            f"the worst by a factor of {row.worst:.3g}."
+        )
+        return _Verdict(said, numbers, True, (row.worst or 0.0) >= 2.0)
+
+    return _each(checks.agreement(connection, names), judged)
+
+
+def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
+    def judged(row: checks.Revisions) -> _Verdict:
+        rate = row.revised / row.stored if row.stored else 0.0
+        numbers = _numbers(stored=row.stored, revised=row.revised, symbols=row.symbols)
+        numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **_examples(row.examples)}
+        said = f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days ({rate:.2%})."
+        return _Verdict(said, numbers, rate > 0.01, rate > 0.1)
+
+    return _each(checks.revisions(connection, names), judged)
+
+
+def _each(rows: Sequence[RowT], judged: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
+    return {row.data_type: judged(row) for row in rows}
+
+
+def _numbers(**counts: int) -> Metadata:
+    return {name: dg.MetadataValue.int(count) for name, count in counts.items()}
+
+
+def _examples(examples: Sequence[str] | None) -> Metadata:
+    return {"examples": dg.MetadataValue.text("; ".join(examples))} if examples else {}
+
+
+def _is_price(kind: DataType) -> bool:
+    return not kind.fetcher.is_document
+
+
+def _is_daily(kind: DataType) -> bool:
+    return kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+
+
+CHECKS = (
+    _Check(
+        "on_time",
+        "No watched price has been due for longer than max(30 s, TTL/4).",
+        "one-price-stays-old",
+        lambda kind: True,
+        _on_time,
+    ),
+    _Check(
+        "gaps",
+        "No symbol lacks a day of the last year that most others of the type have.",
+        "a-history-has-gaps",
+        _is_daily,
+        _gaps,
+    ),
+    _Check(
+        "outliers",
+        "No value that a provider sent waits for a person's decision.",
+        "values-are-held",
+        _is_price,
+        _outliers,
+    ),
+    _Check(
+        "agreement",
+        "Prices that two providers gave for one instrument on a day are within a tenth of each other.",
+        "providers-disagree",
+        _is_price,
+        _agreement,
+    ),
+    _Check(
+        "revisions",
+        "Not more than 1 % of the last year's values were revised in the last 30 days.",
+        "a-history-is-revised",
+        _is_daily,
+        _revisions,
+    ),
+)
+
+
+def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
+    """All checks of all data types, as one step."""
+
+    @dg.multi_asset_check(
+        name="check_all_prices",
+        specs=[
+            dg.AssetCheckSpec(
+                check.name,
+                asset=latest_key(kind.data_type),
+                description=f"{check.description} What to do: {_GUIDE}#{check.anchor}",
+            )
+            for check in CHECKS
+            for kind in snapshot.data_types
+            if check.applies(kind)
+        ],
+        can_subset=True,
+    )
+    def check_all_prices(
+        context: dg.AssetCheckExecutionContext, database: PricingDatabase
+    ) -> Iterator[dg.AssetCheckResult]:
+        wanted = context.selected_asset_check_keys
+        for check in CHECKS:
+            names = sorted(key.asset_key.path[-1] for key in wanted if key.name == check.name)
+            if not names:
+                continue
+            with database.engine.connect() as connection:
+                verdicts = check.judge(connection, names)
+            for name, verdict in verdicts.items():
+                grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
+                yield dg.AssetCheckResult(
+                    check_name=check.name,
+                    asset_key=latest_key(name),
+                    passed=not verdict.is_fault,
+                    severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
+                    description=verdict.sentence,
+                    metadata={
+                        **verdict.numbers,
+                        "what_to_do": dg.MetadataValue.text(f"{_GUIDE}#{check.anchor}"),
+                    },
+                )
+
+    return check_all_prices
+
+
+def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
+    """Check every hour once there is anything to check."""
+    job = dg.define_asset_job(
+        "check_prices",
+        selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
+        description="Evaluates the checks of latest prices and of the histories behind them.",
+        executor_def=dg.in_process_executor,
+    )
+
+    @dg.schedule(
+        name="check_prices",
+        job=job,
+        cron_schedule="17 * * * *",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Checks hourly that watched prices are on time, and histories whole, believed and steady.",
+    )
+    def schedule(database: PricingDatabase) -> dg.RunRequest | dg.SkipReason:
+        with database.engine.connect() as connection:
+            if not (demand.outlook(connection).watched or checks.is_anything_stored(connection)):
+                return dg.SkipReason("nothing is watched and nothing is stored, so there is nothing to check")
+        return dg.RunRequest()
+
+    return schedule

@@ -9,8 +9,9 @@ from datetime import date, timedelta
 import dagster as dg
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import demand, documents, prices
+from pricing_pipeline import checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after
 from pricing_pipeline.limits import Allowance
@@ -120,8 +121,10 @@ class Reporter:
         end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
             held = prices.months(connection, backfill.data_type, months[0], end)
+            plot = price_plot(checks.portrait(connection, backfill.data_type))
         for month in months:
-            self._tell(backfill.data_type, month, month_metadata(*held.get(month, (0, 0))))
+            shown = plot if month == months[-1] else {}
+            self._tell(backfill.data_type, month, {**month_metadata(*held.get(month, (0, 0))), **shown})
         self._about_to_tell.discard(backfill.data_type)
 
     def failures(self, backfill: Backfill) -> dg.MetadataValue:

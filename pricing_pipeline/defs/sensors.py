@@ -9,9 +9,10 @@ from typing import Any
 import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
 
-from pricing_pipeline import demand, limits
+from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs.assets import history_key, latest_key
 from pricing_pipeline.defs.jobs import drain_tags
+from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
@@ -179,9 +180,13 @@ def _pause(ttl: float) -> float:
 
 def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:
     with database.engine.connect() as connection:
-        sample = sample_table(connection, row.data_type)
+        shown = {
+            **sample_table(connection, row.data_type),
+            **freshness_plot(checks.served(connection, row.data_type)),
+            **price_plot(checks.portrait(connection, row.data_type)),
+        }
     return dg.AssetMaterialization(
-        latest_key(row.data_type), metadata={"reason": _reason(row), **serving(row), **sample}
+        latest_key(row.data_type), metadata={"reason": _reason(row), **serving(row), **shown}
     )
 
 

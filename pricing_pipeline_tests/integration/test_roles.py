@@ -328,7 +328,7 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
 
 
 def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) -> None:
-    """And none runs with the owner's rights but those of client.sql, and a trigger of the registry."""
+    """None runs with the owner's rights but those of client.sql, a trigger of the registry, and thinning."""
     functions = connection.execute(
         "SELECT p.oid::regprocedure::text, p.proconfig, p.prosecdef FROM pg_proc p"
         " WHERE p.pronamespace = 'pricing'::regnamespace"
@@ -339,7 +339,11 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
         if not name.startswith(("pricing.same_amount(", "pricing.clock(", "pricing.is_document(")):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]
             assert paths == ["search_path=pg_temp"], name
-        assert not is_definer or name in [*CLIENTS_FUNCTIONS, "pricing.make_storage()"], name
+        assert not is_definer or name in [
+            *CLIENTS_FUNCTIONS,
+            "pricing.make_storage()",
+            "pricing.thin_history(integer)",
+        ], name
 
 
 # ── Reader ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,15 +6,23 @@ from typing import Any
 
 import dagster as dg
 
+from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.pages import ROOT
+
+NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions")
 
 
-def evaluated(stage: Stage) -> dict[str, dg.AssetCheckEvaluation]:
+def evaluated(stage: Stage, name: str = "on_time") -> dict[str, dg.AssetCheckEvaluation]:
     run = stage.definitions.resolve_job_def("check_prices").execute_in_process(instance=stage.instance)
     assert run.success
-    return {check.asset_key.path[1]: check for check in run.get_asset_check_evaluations()}
+    return {
+        check.asset_key.path[1]: check
+        for check in run.get_asset_check_evaluations()
+        if check.check_name == name
+    }
 
 
 def facts(check: dg.AssetCheckEvaluation) -> dict[str, Any]:
@@ -35,7 +43,9 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
         FX: True,
         NAV: True,
     }
-    assert all(check.severity is dg.AssetCheckSeverity.WARN for check in checks.values())
+    assert {name for name, check in checks.items() if check.severity is dg.AssetCheckSeverity.ERROR} == {
+        QUOTE
+    }
     assert str(checks[QUOTE].description).startswith("2 of 2 watched prices are late.")
     assert checks[FX].description == "1 watched price, none late."
     assert checks[NAV].description == "Nobody watches this type."
@@ -52,5 +62,152 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
 def test_g2_checks_belong_to_latest_prices_only(stage: Stage) -> None:
     graph = stage.definitions.resolve_asset_graph()
     assert {key.asset_key.path[0] for key in graph.asset_check_keys} == {"latest_price"}
-    assert {key.name for key in graph.asset_check_keys} == {"on_time"}
-    assert len(graph.asset_check_keys) == 4
+    found = {
+        name: {key.asset_key.path[1] for key in graph.asset_check_keys if key.name == name} for name in NAMES
+    }
+    assert found == {
+        "on_time": {DAILY, QUOTE, FX, NAV},
+        "gaps": {DAILY, NAV},
+        "outliers": {DAILY, QUOTE, FX, NAV},
+        "agreement": {DAILY, QUOTE, FX, NAV},
+        "revisions": {DAILY, NAV},
+    }
+
+
+def test_checks_run_on_their_own_schedule_and_in_no_drain(stage: Stage) -> None:
+    drains = stage.repository.get_job("refresh").asset_layer
+    assert not drains.asset_graph.asset_check_keys & set(drains.executable_asset_keys)
+    assert stage.repository.get_schedule_def("check_prices").job_name == "check_prices"
+    assert [node.name for node in stage.repository.get_job("refresh").nodes] == ["refresh_prices"]
+
+
+def test_every_check_names_what_to_do_on_a_page_that_has_it(stage: Stage) -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    anchors = {line[3:].lower().replace(" ", "-") for line in page.splitlines() if line.startswith("## ")}
+    assert {check.anchor for check in CHECKS} <= anchors
+    assert {check.name for check in CHECKS} == set(NAMES)
+
+
+def put(
+    core: Core, data_type: str, symbol: str, *days: int, amount: int = 3000, provider: str = "twelvedata"
+) -> None:
+    """Daily values so many days ago, as they are stored."""
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, fetched_at) SELECT :type, :symbol, date_trunc('day', pricing.clock(), 'UTC') - d * interval '1 day',"
+        " :amount, 2, 'USD', :provider, 1, pricing.clock() FROM unnest(CAST(:days AS integer[])) AS d",
+        type=data_type,
+        symbol=symbol,
+        days=list(days),
+        amount=amount,
+        provider=provider,
+    )
+
+
+def latest(core: Core, data_type: str, symbol: str, amount: int, provider: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, currency, observed_at, fetched_at,"
+        " provider, call_id, source_text)"
+        " VALUES (:type, :symbol, :amount, 2, 'USD', pricing.clock(), pricing.clock(), :provider, 1, '')",
+        type=data_type,
+        symbol=symbol,
+        amount=amount,
+        provider=provider,
+    )
+
+
+def known(core: Core, *symbols: str) -> None:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', s"
+        " FROM unnest(CAST(:all AS text[])) AS s ON CONFLICT DO NOTHING",
+        all=list(symbols),
+    )
+
+
+def test_f8_a_day_that_most_others_have_is_a_gap(stage: Stage, core: Core) -> None:
+    known(core, "AAPL", "IBM", "MSFT")
+    for symbol in ("AAPL", "IBM"):
+        put(core, DAILY, symbol, *range(1, 101))
+    put(core, DAILY, "MSFT", *(day for day in range(1, 51) if day not in (7, 8)))
+    check = evaluated(stage, "gaps")[DAILY]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    told = facts(check)
+    assert {name: told[name] for name in ("expected", "missing", "symbols")} == {
+        "expected": 250,
+        "missing": 2,
+        "symbols": 1,
+    }, "before its first value nothing is missing"
+    assert told["examples"].startswith("MSFT ")
+    assert told["what_to_do"] == "docs/operations.md#a-history-has-gaps"
+    assert evaluated(stage, "gaps")[NAV].passed
+
+
+def test_f6_values_that_wait_for_a_person_fail_a_check(stage: Stage, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, kind, value, reason, call_id,"
+        " recorded_at, last_seen_at, last_call_id) VALUES"
+        " ('equity_quote', 'AAPL', 'twelvedata', 'unit', '7250', 'x', 1, pricing.clock(), pricing.clock(), 1)"
+    )
+    checks = evaluated(stage, "outliers")
+    assert {name: check.passed for name, check in checks.items()} == {
+        DAILY: True,
+        QUOTE: False,
+        FX: True,
+        NAV: True,
+    }
+    assert "1 value(s) of 1 symbol(s) are not believed (unit)" in str(checks[QUOTE].description)
+    core.rows(
+        "UPDATE pricing.quarantined_values SET status = 'rejected', resolved_at = pricing.clock(), resolved_by = 'ann'"
+    )
+    assert evaluated(stage, "outliers")[QUOTE].passed
+
+
+def test_f6_two_providers_that_disagree_fail_a_check(stage: Stage, core: Core) -> None:
+    for symbol, ours, theirs in (("AAPL", 7250, 7300), ("IBM", 12000, 12100)):
+        latest(core, QUOTE, symbol, ours, "twelvedata")
+        latest(core, DAILY, symbol, theirs, "yahoo")
+    check = evaluated(stage, "agreement")[QUOTE]
+    assert (check.passed, facts(check)["compared"]) == (True, 2)
+    core.rows(
+        "UPDATE pricing.latest_prices SET amount = 725000 WHERE data_type = 'equity_daily' AND symbol = 'AAPL'"
+    )
+    check = evaluated(stage, "agreement")[QUOTE]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert facts(check)["examples"] == "AAPL: 72.50 twelvedata, 7250.00 yahoo"
+    assert facts(check)["worst_factor"] == 100.0
+
+
+def test_f5_many_revisions_fail_a_check(stage: Stage, core: Core) -> None:
+    known(core, "AAPL")
+    put(core, DAILY, "AAPL", *range(1, 101))
+    revise = (
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " recorded_at, revised_at, revised_by)"
+        " SELECT data_type, symbol, observed_at, 1, 2, provider, 1, fetched_at, pricing.clock(), 2"
+        " FROM pricing.price_history ORDER BY observed_at DESC LIMIT :count ON CONFLICT DO NOTHING"
+    )
+    core.rows(revise, count=1)
+    assert evaluated(stage, "revisions")[DAILY].passed, "one in a hundred is usual"
+    core.rows(revise, count=5)
+    check = evaluated(stage, "revisions")[DAILY]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert facts(check)["revised"] >= 5
+
+
+def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    for price in ("72.50", "73.10"):
+        core.rows("DELETE FROM pricing.api_call_queue_live")
+        core.enqueue(QUOTE, "AAPL")
+        core.refresh(price=price)
+        core.call("SELECT pricing.sample_freshness()")
+        clock.advance(30)
+    told = facts(evaluated(stage)[QUOTE])
+    assert told["freshness_plot"].startswith("fresh 1 of 1, ")
+    tick = stage.tick("report_freshness")
+    (event,) = [e for e in tick.asset_events if e.asset_key.path[-1] == QUOTE]
+    for name in ("price_plot", "freshness_plot"):
+        said = str(event.metadata[name].value)
+        assert "(data:image/svg+xml;base64," in said
+        assert len(said) < 1000
+    assert str(event.metadata["price_plot"].value).startswith("AAPL 73.10 USD, ")

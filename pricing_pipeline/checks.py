@@ -1,0 +1,134 @@
+"""Numbers by which people judge what is stored: gaps, outliers, agreement, revisions, and what plots are drawn from.
+
+Only reads, over `db/queries/checks.sql`. What passes, and how it is told, is defs/checks.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Of a daily type: how many of the last year's `expected` days its symbols lack between their first and last."""
+
+    data_type: str
+    expected: int
+    missing: int
+    symbols: int
+    examples: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Values of a type that wait for a person, of how many symbols, since when; `priced` symbols have a price."""
+
+    data_type: str
+    held: int
+    symbols: int
+    oldest: datetime | None
+    kinds: Sequence[str] | None
+    priced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Latest prices of a type beside those of another provider: `apart` by more than a tenth; `worst` is a factor."""
+
+    data_type: str
+    compared: int
+    apart: int
+    worst: float | None
+    examples: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """Of a daily type: how many of the last year's `stored` values were revised in the last 30 days."""
+
+    data_type: str
+    stored: int
+    revised: int
+    symbols: int
+    examples: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Portrayed:
+    """One value of the pair that a plot shows."""
+
+    at: datetime
+    price: Decimal
+    is_revised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """The pair of a type that most people watch, and its values of the last year (2,000 at most), oldest first."""
+
+    symbol: str
+    currency: str | None
+    values: Sequence[Portrayed]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a type served its viewers at a moment, in pairs."""
+
+    at: datetime
+    watched: int
+    fresh: int
+    late: int
+
+
+def gaps(connection: Connection, data_types: Sequence[str]) -> list[Gaps]:
+    """Gaps of those of the types that are daily."""
+    rows = connection.execute(query("checks.gaps"), {"data_types": list(data_types)})
+    return [Gaps(**row) for row in rows.mappings()]
+
+
+def outliers(connection: Connection, data_types: Sequence[str]) -> list[Outliers]:
+    """What is held of each type."""
+    rows = connection.execute(query("checks.outliers"), {"data_types": list(data_types)})
+    return [Outliers(**row) for row in rows.mappings()]
+
+
+def agreement(connection: Connection, data_types: Sequence[str]) -> list[Agreement]:
+    """How prices of each type agree with those of other types that another provider gave."""
+    rows = connection.execute(query("checks.agreement"), {"data_types": list(data_types)})
+    return [Agreement(**row) for row in rows.mappings()]
+
+
+def revisions(connection: Connection, data_types: Sequence[str]) -> list[Revisions]:
+    """Revisions of those of the types that are daily."""
+    rows = connection.execute(query("checks.revisions"), {"data_types": list(data_types)})
+    return [Revisions(**row) for row in rows.mappings()]
+
+
+def is_anything_stored(connection: Connection) -> bool:
+    """True once there is a price."""
+    return bool(connection.execute(query("checks.is_anything_stored")).scalar_one())
+
+
+def portrait(connection: Connection, data_type: str) -> Portrait | None:
+    """What the plot of a type shows; None while it has no price."""
+    rows = connection.execute(query("checks.portrait"), {"data_type": data_type}).all()
+    if not rows:
+        return None
+    values = [
+        Portrayed(row.observed_at, Decimal(row.amount).scaleb(-row.scale), row.is_revised) for row in rows
+    ]
+    return Portrait(rows[-1].symbol, rows[-1].currency, values)
+
+
+def served(connection: Connection, data_type: str) -> list[Served]:
+    """How a type served its viewers over the last day, each five minutes, oldest first."""
+    rows = connection.execute(query("checks.freshness_samples"), {"data_type": data_type}).mappings()
+    return [Served(**row) for row in rows]

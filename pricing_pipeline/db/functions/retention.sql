@@ -1,0 +1,69 @@
+-- What is thinned of the past, and what is kept to draw it. What is forgotten altogether is in prune.sql.
+
+CREATE OR REPLACE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS integer
+-- With the owner's rights: no worker may delete prices but by this policy, which only the owner sets.
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    pair record;
+    up_to timestamptz;
+    deleted integer;
+    total integer := 0;
+BEGIN
+    FOR pair IN
+        SELECT l.data_type, l.symbol, coalesce(t.until, '-infinity') AS since, due.until, make_interval(mins => r.thin_to_minutes) AS span
+        FROM pricing.data_type_registry r
+        CROSS JOIN LATERAL (SELECT pg_catalog.date_trunc('day', now_ - make_interval(days => r.thin_after_days), 'UTC') AS until) due
+        JOIN pricing.latest_prices l USING (data_type)
+        LEFT JOIN pricing.thinned t ON (t.data_type, t.symbol) = (l.data_type, l.symbol)
+        WHERE r.thin_after_days IS NOT NULL AND r.fetcher = 'quote' AND coalesce(t.until < due.until, true)
+        ORDER BY t.until NULLS FIRST, 1, 2 LIMIT 500
+    LOOP
+        -- Whole days, and of a long past no more at once than was asked for.
+        SELECT least(pair.until, pg_catalog.date_trunc('day', max(h.observed_at), 'UTC') + interval '24 hours') INTO up_to
+        FROM (SELECT x.observed_at FROM pricing.price_history x
+              WHERE x.data_type = pair.data_type AND x.symbol = pair.symbol AND x.observed_at >= pair.since AND x.observed_at < pair.until
+              ORDER BY x.observed_at LIMIT greatest(at_most - total, 1)) h;
+        WITH kept AS (
+            SELECT h.observed_at, pg_catalog.lead(h.observed_at) OVER (ORDER BY h.observed_at) AS next_at
+            FROM pricing.price_history h
+            WHERE h.data_type = pair.data_type AND h.symbol = pair.symbol AND h.observed_at >= pair.since AND h.observed_at < up_to)
+        DELETE FROM pricing.price_history h USING kept k
+        WHERE h.data_type = pair.data_type AND h.symbol = pair.symbol AND h.observed_at = k.observed_at
+          AND pg_catalog.date_bin(pair.span, k.next_at, '2000-01-01 00:00:00+00') = pg_catalog.date_bin(pair.span, k.observed_at, '2000-01-01 00:00:00+00');
+        GET DIAGNOSTICS deleted = ROW_COUNT;
+        INSERT INTO pricing.thinned AS t (data_type, symbol, until) VALUES (pair.data_type, pair.symbol, coalesce(up_to, pair.until))
+        ON CONFLICT ON CONSTRAINT thinned_pkey DO UPDATE SET until = excluded.until;
+        total := total + deleted;
+        EXIT WHEN total >= at_most;
+    END LOOP;
+    RETURN total;
+END $$;
+COMMENT ON FUNCTION pricing.thin_history(integer) IS
+    'Thins quotes older than their type''s thin_after_days to the last one of every thin_to_minutes, about so many rows at most in one go. Returns how many it has deleted.';
+
+
+CREATE OR REPLACE FUNCTION pricing.sample_freshness() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    taken integer;
+BEGIN
+    -- It only looks: who is in the way is not waited for, and the next sample is five minutes off.
+    PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);
+    INSERT INTO pricing.freshness_samples (data_type, at, watched, fresh, late, oldest_age)
+    SELECT r.data_type, now_, count(*),
+           count(*) FILTER (WHERE l.fetched_at > now_ - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))),
+           count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
+                            <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)),
+           now_ - min(l.fetched_at)
+    FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type) LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+    WHERE r.is_active AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+    GROUP BY 1 ORDER BY 1
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
+    RETURN taken;
+END $$;
+COMMENT ON FUNCTION pricing.sample_freshness() IS
+    'Notes how each watched type serves its viewers now, and forgets what was noted seven days ago. Returns of how many types.';

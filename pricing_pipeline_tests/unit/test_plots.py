@@ -1,0 +1,131 @@
+"""Plots in metadata: short enough to be shown at once, true to what they show."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from xml.etree import ElementTree
+
+import pytest
+
+from pricing_pipeline.checks import Portrait, Portrayed, Served
+from pricing_pipeline.defs.plots import MOST_CHARACTERS, freshness_plot, price_plot
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def values(prices: Sequence[object], step: timedelta = DAY, revised: Sequence[int] = ()) -> list[Portrayed]:
+    return [
+        Portrayed(START + step * index, Decimal(str(price)), index in revised)
+        for index, price in enumerate(prices)
+        if price is not None
+    ]
+
+
+def said(of: Sequence[Portrayed]) -> str:
+    return str(price_plot(Portrait("AAPL", "USD", of))["price_plot"].value)
+
+
+def drawn(markdown: str) -> dict[str, str]:
+    """Paths of the picture by their colour, as a browser would read them."""
+    (data,) = re.findall(r"\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
+    root = ElementTree.fromstring(base64.b64decode(data))
+    found = {}
+    for path in root:
+        colour = path.get("stroke") or path.get("fill")
+        found[str(colour)] = str(path.get("d"))
+        assert re.fullmatch(r"(?:M-?\d+,-?\d+|[hHvV]-?\d+|l(?:-?\d+,-?\d+,?)+)+", str(path.get("d"))), (
+            path.get("d")
+        )
+    return found
+
+
+def points(path: str) -> list[list[tuple[int, int]]]:
+    """The corners of each stroke of a price's line."""
+    strokes = []
+    for stroke in path.split("M")[1:]:
+        start, _, steps = stroke.partition("l")
+        x, y = map(int, start.split(","))
+        corners = [(x, y)]
+        numbers = [int(number) for number in steps.split(",") if number]
+        for dx, dy in zip(numbers[::2], numbers[1::2], strict=True):
+            corners.append((corners[-1][0] + dx, corners[-1][1] + dy))
+        strokes.append(corners)
+    return strokes
+
+
+def test_a_price_is_a_line_from_its_first_to_its_last_value() -> None:
+    ((*_, last),) = points(drawn(said(values([10, 20, 15])))["#36c"])
+    assert points(drawn(said(values([10, 20, 15])))["#36c"]) == [[(0, 58), (120, 2), (240, 30)]]
+    assert last == (240, 30)
+    assert said(values([10, 20, 15])).startswith("AAPL 15 USD, 2026-01-01 to 2026-01-03\n")
+
+
+def test_gaps_are_bands_and_the_line_does_not_cross_them() -> None:
+    text = said(values([10] * 20 + [None] * 20 + [20] * 20))
+    assert "; 1 gap\n" in text
+    first, second = points(drawn(text)["#36c"])
+    assert {y for _, y in first} == {58}
+    assert {y for _, y in second} == {2}
+    assert drawn(text)["#fc8"].startswith(f"M{first[-1][0]},0h{second[0][0] - first[-1][0]}v60")
+
+
+def test_weekends_are_no_gaps() -> None:
+    days = [10 if (START + DAY * index).weekday() < 5 else None for index in range(100)]
+    assert "gap" not in said(values(days))
+
+
+def test_revised_values_are_dots() -> None:
+    text = said(values(range(10, 20), revised=[9]))
+    assert "; 1 revision\n" in text
+    assert drawn(text)["#d22"] == "M240,2h0"
+    assert "#d22" not in drawn(said(values(range(10, 20))))
+
+
+@pytest.mark.parametrize("count", [2, 3, 59, 250, 2000])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_plot_is_shown_at_once_however_wild_its_values(count: int, seed: int) -> None:
+    wild = random.Random(seed)
+    prices = [None if wild.random() < 0.1 else round(wild.uniform(1, 1e6), 5) for _ in range(count)]
+    found = values([1, *prices, 2], revised=range(0, count, 3))
+    text = said(found)
+    assert len(text) <= MOST_CHARACTERS
+    drawn(text)
+
+
+def test_a_price_that_stands_still_is_a_line_too() -> None:
+    assert {y for stroke in points(drawn(said(values([5, 5, 5])))["#36c"]) for _, y in stroke} == {30}
+
+
+def test_one_value_is_no_plot() -> None:
+    assert price_plot(None) == {}
+    assert price_plot(Portrait("AAPL", None, values([5]))) == {}
+    assert freshness_plot([]) == {}
+
+
+def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
+    step = timedelta(minutes=5)
+    samples = [Served(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)]
+    text = str(freshness_plot(samples)["freshness_plot"].value)
+    assert text.startswith("fresh 10 of 10, 01-01 00:00 to 01-01 23:55 UTC\n")
+    assert len(text) <= MOST_CHARACTERS
+    found = drawn(text)
+    assert "v52" in found["#4a4"]
+    assert len(re.findall("M", found["#d22"])) == 1
+    calm = drawn(str(freshness_plot(samples[:50])["freshness_plot"].value))
+    assert "#d22" not in calm
+    assert re.fullmatch(r"M0,2h\d+(?:v0h\d+)*", calm["#4a4"])
+
+
+def test_many_troubled_hours_are_still_shown_at_once() -> None:
+    wild = random.Random(1)
+    samples = [
+        Served(START + timedelta(minutes=5 * i), 99_999, wild.randrange(99_999), wild.randrange(2))
+        for i in range(288)
+    ]
+    assert len(str(freshness_plot(samples)["freshness_plot"].value)) <= MOST_CHARACTERS
