@@ -378,6 +378,8 @@ CREATE TABLE pricing.data_type_registry (
     is_active boolean NOT NULL DEFAULT true  -- False = retired: not queued any more; its prices stay.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was added.
     background_ttl_minutes integer NOT NULL DEFAULT 1440  -- How old the price of a held pair may grow while nobody watches it.
+    thin_after_days integer  -- Quotes older than so many days are thinned to one for every thin_to_minutes; NULL = all are kept for ever.
+    thin_to_minutes integer NOT NULL DEFAULT 1440  -- Of each such span of a UTC day the last quote stays; it divides a day, which is the default.
     CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
     CONSTRAINT asset_class_is_plain_name CHECK ((asset_class ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT background_ttl_is_positive CHECK ((background_ttl_minutes > 0))
@@ -386,8 +388,11 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
     CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text])))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
+    CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
     CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))
     CONSTRAINT strategy_is_known CHECK ((refresh_strategy = ANY (ARRAY['on-demand'::text, 'scheduled'::text])))
+    CONSTRAINT thin_after_is_positive CHECK ((thin_after_days > 0))
+    CONSTRAINT thinning_divides_a_day CHECK (((thin_to_minutes > 0) AND (thin_to_minutes <= 1440) AND ((1440 % thin_to_minutes) = 0)))
     CONSTRAINT ttl_is_positive CHECK ((default_ttl_minutes > 0))
 );
 CREATE TRIGGER check_data_type BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.check_data_type();
@@ -489,6 +494,19 @@ CREATE TABLE pricing.duties (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.duties TO pricing_worker;
 GRANT SELECT ON TABLE pricing.duties TO pricing_reader;
+
+-- How each watched data type served its viewers, looked at every five minutes and kept for seven days: what plots are drawn from.
+CREATE TABLE pricing.freshness_samples (
+    data_type text NOT NULL  -- Of which pairs.
+    at timestamp with time zone NOT NULL  -- When it was looked at.
+    watched integer NOT NULL  -- How many pairs somebody watched.
+    fresh integer NOT NULL  -- How many of them were within their TTL.
+    late integer NOT NULL  -- How many were owed a price for more than max(30 s, TTL/4).
+    oldest_age interval  -- Age of the oldest of their prices; NULL when none has one.
+    CONSTRAINT freshness_samples_pkey PRIMARY KEY (data_type, at)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.freshness_samples TO pricing_worker;
+GRANT SELECT ON TABLE pricing.freshness_samples TO pricing_reader;
 
 -- Days for which the provider has answered, with bars or with nothing; a backfill asks only for the rest.
 CREATE TABLE pricing.history_coverage (
@@ -664,6 +682,7 @@ CREATE TABLE pricing.price_revisions (
     CONSTRAINT price_revisions_pkey PRIMARY KEY (data_type, symbol, observed_at, revised_at)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 );
+CREATE INDEX price_revisions_recent ON pricing.price_revisions USING btree (data_type, revised_at);
 GRANT INSERT, SELECT ON TABLE pricing.price_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.price_revisions TO pricing_reader;
 
@@ -915,6 +934,16 @@ CREATE TABLE pricing.size_estimates (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.size_estimates TO pricing_worker;
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_reader;
+
+-- How far the history of each pair is thinned, so that nothing is read twice for it.
+CREATE TABLE pricing.thinned (
+    data_type text NOT NULL  -- Whose history.
+    symbol text NOT NULL  -- Whose history.
+    until timestamp with time zone NOT NULL  -- Midnight UTC; quotes before it were thinned.
+    CONSTRAINT thinned_pkey PRIMARY KEY (data_type, symbol)
+) WITH (fillfactor=70);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
+GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
 
 -- What users have used of their new pairs a minute. Leaving gives nothing back, so coming and going is bounded, too.
 CREATE TABLE pricing.user_allowances (
@@ -1444,6 +1473,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_time(timestamp with time zone) TO pricing
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
 
+-- Notes how each watched type serves its viewers now, and forgets what was noted seven days ago. Returns of how many types.
+CREATE FUNCTION pricing.sample_freshness() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
+
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1482,6 +1515,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_
 -- Writes the sessions of a calendar between two days, in place of those that were known. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
+
+-- Thins quotes older than their type's thin_after_days to the last one of every thin_to_minutes, about so many rows at most in one go. Returns how many it has deleted.
+CREATE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free.
 CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SET search_path=pg_temp;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +17,26 @@ from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import ROOT
 
 template = sample_template
+
+
+OPEN = datetime(2026, 6, 10, 15, 0, tzinfo=UTC)
+"""A Wednesday, in the middle of a session in New York."""
+
+
+@pytest.fixture(autouse=True)
+def session(clock: Clock) -> None:
+    clock.set(OPEN)
+
+
+def sessions(core: Core) -> None:
+    """Two sessions of New York: that of the Wednesday, and the next, as if Thursday were a holiday."""
+    core.rows(
+        "INSERT INTO pricing.calendar_sessions (calendar, session, opens_at, closes_at) VALUES"
+        " ('XNYS', '2026-06-09', '2026-06-09 13:30Z', '2026-06-09 20:00Z'),"
+        " ('XNYS', '2026-06-10', '2026-06-10 13:30Z', '2026-06-10 20:00Z'),"
+        " ('XNYS', '2026-06-12', '2026-06-12 13:30Z', '2026-06-12 20:00Z') ON CONFLICT DO NOTHING"
+    )
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE session = '2026-06-11'")
 
 
 def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> demand.Why:
@@ -89,6 +109,50 @@ def test_f4_a_source_that_stands_still(core: Core, clock: Clock) -> None:
     clock.advance(25 * 3600)
     bring(core, "72.50")
     assert why(core).state == "source_frozen"
+
+
+def test_f4_f7_a_closed_market_is_no_fault(core: Core, clock: Clock) -> None:
+    sessions(core)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    clock.set(OPEN.replace(hour=20, minute=20))
+    bring(core, "72.50", seconds_old=1200)
+    found = why(core)
+    assert found.state == "market_closed", "confirmed just now, and of the close"
+    assert (found.since, found.next_at) == (OPEN.replace(hour=20), OPEN.replace(day=12, hour=13, minute=30))
+    clock.advance(3600)
+    found = why(core)
+    assert (found.state, found.next_at) == ("market_closed", OPEN.replace(day=12, hour=13, minute=30))
+    assert "its market (XNYS) is closed since 2026-06-10 20:00:00 UTC" in found.sentence
+    clock.set(OPEN.replace(day=12, hour=14))
+    assert why(core).state == "due"
+
+
+def test_f4_f7_a_source_without_the_close_is_old_all_the_same(core: Core, clock: Clock) -> None:
+    sessions(core)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    clock.set(OPEN.replace(hour=20, minute=20))
+    bring(core, "72.50", seconds_old=6 * 3600)
+    assert why(core).state == "source_old"
+
+
+def test_f4_f7_a_daily_value_is_as_new_as_the_last_session_that_was_published(
+    core: Core, clock: Clock
+) -> None:
+    sessions(core)
+    core.lift_limits()
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    for day, hour, state in ((9, 15, "fresh"), (9, 23, "source_old"), (10, 23, "fresh")):
+        clock.set(OPEN.replace(hour=hour))
+        core.rows("DELETE FROM pricing.api_call_queue_live")
+        core.enqueue(DAILY, "AAPL")
+        row = observation("AAPL", "72.50", datetime(2026, 6, day, tzinfo=UTC))
+        fetched = Fetched(Answer(observations=(row,)), 200, 4, body=b"body")
+        settling.settle_answer(core.engine, core.claim_one(), fetched)
+        assert why(core, DAILY).state == state, (day, hour)
+    core.unsubscribe("ann", (DAILY, "AAPL"))
+    clock.set(OPEN.replace(day=12, hour=15))
+    found = why(core, DAILY)
+    assert (found.state, "by the trading days of XNYS" in found.sentence) == ("market_closed", True)
 
 
 def test_f4_nobody_watches(core: Core, clock: Clock) -> None:

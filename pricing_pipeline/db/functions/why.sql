@@ -113,6 +113,9 @@ DECLARE
     said text;
     viewers bigint;
     is_held boolean;
+    market record;
+    limit_ timestamptz;
+    expected timestamptz;
     provider_ text;
     stop record;
 BEGIN
@@ -136,6 +139,11 @@ BEGIN
     SELECT * INTO pair FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, wanted_symbol);
     SELECT * INTO task FROM pricing.api_call_queue_live q
     WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, wanted_symbol, '-infinity', 'infinity');
+    -- Where sessions are known: the last that has ended, and when the next one begins, or this one has.
+    SELECT (SELECT s.closes_at FROM pricing.calendar_sessions s
+            WHERE s.calendar = thing.calendar AND s.closes_at <= now_ ORDER BY s.closes_at DESC LIMIT 1) AS closed_at,
+           (SELECT s.opens_at FROM pricing.calendar_sessions s
+            WHERE s.calendar = thing.calendar AND s.closes_at > now_ ORDER BY s.closes_at LIMIT 1) AS opens_at INTO market;
     said := CASE WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
                  ELSE pg_catalog.format('last confirmed %s ago: ', pricing.said_span(now_ - fetched_at)) END;
 
@@ -151,25 +159,48 @@ BEGIN
         since := fetched_at;
         next_at := CASE WHEN kind.staleness_function = 'is_market_stale'
                         THEN pricing.next_value_at(wanted_type, wanted_symbol, fetched_at, ttl) ELSE fetched_at + ttl END;
-        IF fetched_at + ttl <= now_ AND next_at > now_ AND thing.calendar IS NOT NULL THEN
-            state := 'market_closed';
-            sentence := said || pg_catalog.format(
-                'there is nothing newer before %s, by the trading days of %s. It is asked for then', pricing.said_time(next_at), thing.calendar);
-        ELSIF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
+        IF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
             state := 'source_frozen';
             since := price.changed_at;
             sentence := said || pg_catalog.format(
                 '%s sends ever newer times with the same value since %s, so its source may stand still. Compare it with another, or route %s elsewhere',
                 price.provider, pricing.said_time(since), wanted_symbol);
-        ELSIF fetched_at - price.observed_at > greatest(ttl, CASE kind.fetcher WHEN 'quote' THEN interval '15 minutes' ELSE interval '5 days' END) THEN
+            RETURN;
+        END IF;
+        -- Quotes may be a quarter of an hour behind, and while the market is closed those of its close are the newest.
+        limit_ := fetched_at - greatest(ttl, CASE kind.fetcher WHEN 'quote' THEN interval '15 minutes' ELSE interval '5 days' END);
+        IF kind.fetcher = 'quote' AND market.opens_at > limit_ THEN
+            limit_ := least(limit_, market.closed_at - interval '20 minutes');
+        ELSIF kind.fetcher <> 'quote' AND market.closed_at IS NOT NULL THEN
+            SELECT max(s.session)::timestamp AT TIME ZONE 'UTC' INTO limit_ FROM pricing.calendar_sessions s
+            WHERE s.calendar = thing.calendar AND s.closes_at <= why_old.fetched_at - pricing.publish_lag(wanted_type, wanted_symbol, kind.fetcher);
+        END IF;
+        IF price.observed_at < limit_ THEN
             state := 'source_old';
             since := price.observed_at;
             sentence := said || pg_catalog.format(
-                '%s has nothing newer than %s. It is asked again at %s; a closed market looks the same. If it should know better, route %s elsewhere',
+                '%s has nothing newer than %s. It is asked again at %s. If it should know better, route %s elsewhere',
                 price.provider, pricing.said_time(since), pricing.said_time(next_at), wanted_symbol);
+        ELSIF market.opens_at > now_ AND kind.fetcher = 'quote'
+              AND (fetched_at + ttl <= now_ OR price.observed_at <= market.closed_at + interval '20 minutes') THEN
+            state := 'market_closed';
+            since := market.closed_at;
+            next_at := market.opens_at;
+            sentence := said || pg_catalog.format('its market (%s) is closed since %s and opens at %s. Nothing is to be done',
+                                                  thing.calendar, pricing.said_time(since), pricing.said_time(next_at));
+        ELSIF fetched_at + ttl <= now_ AND next_at > now_ THEN
+            state := 'market_closed';
+            since := market.closed_at;
+            sentence := said || pg_catalog.format(
+                'there is nothing newer before %s, by the trading days of %s. It is asked for then', pricing.said_time(next_at), thing.calendar);
+        ELSIF next_at <= now_ THEN
+            state := 'not_due';
+            next_at := nullif(pair.due_at, 'infinity');
+            sentence := said || pg_catalog.format('pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done',
+                                                  kind.staleness_function, coalesce(pricing.said_time(next_at), 'the next look'));
         ELSE
             state := 'fresh';
-            sentence := said || pg_catalog.format('it is fresh for %s, until %s', pricing.said_span(ttl), pricing.said_time(next_at));
+            sentence := said || pg_catalog.format('it is fresh for %s, until %s', pricing.said_span(next_at - fetched_at), pricing.said_time(next_at));
         END IF;
         RETURN;
     END IF;
@@ -250,6 +281,18 @@ BEGIN
         RETURN;
     END IF;
 
+    IF market.opens_at IS NOT NULL AND fetched_at IS NOT NULL THEN
+        expected := pricing.next_value_at(wanted_type, wanted_symbol, fetched_at, ttl);
+        IF expected > now_ THEN
+            state := 'market_closed';
+            since := market.closed_at;
+            next_at := expected;
+            sentence := said || pg_catalog.format('no newer value can exist: its market (%s) %s, and the next value should be there at %s. Nothing is to be done',
+                thing.calendar, CASE WHEN market.opens_at > now_ THEN 'is closed since ' || pricing.said_time(market.closed_at)
+                                     ELSE 'has not closed yet' END, pricing.said_time(expected));
+            RETURN;
+        END IF;
+    END IF;
     SELECT r.provider INTO provider_ FROM pricing.route(wanted_type, wanted_symbol) r;
     SELECT count(*) INTO viewers FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     is_held := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (wanted_type, wanted_symbol));
