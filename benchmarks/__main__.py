@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import heartbeats, limiter, peers, queue, refresh, report, server, staleness
+from benchmarks import heartbeats, history_write, limiter, peers, queue, refresh, report, server, staleness
 
 _QUESTIONS: dict[str, Any] = {
     "queue": queue,
@@ -16,6 +16,7 @@ _QUESTIONS: dict[str, Any] = {
     "heartbeats": heartbeats,
     "limiter": limiter,
     "refresh": refresh,
+    "history_write": history_write,
 }
 
 

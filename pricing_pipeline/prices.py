@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import repeat
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row
@@ -15,13 +17,11 @@ from pricing_pipeline.db import arrays
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
+from pricing_pipeline.exact import scale_of, to_amount, to_decimal
 from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-MAX_DIGITS = 18
-"""Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
 
 _NO_RIGHT = "42501"
 """SQLSTATE of a missing privilege."""
@@ -91,7 +91,6 @@ FRAME_COLUMNS = {
     "fetched_at": "datetime64[us, UTC]",
 }
 """Columns of `history`'s frame and their dtypes; objects are Decimals, or None."""
-_TIMES = "datetime64[us, UTC]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +102,6 @@ class SampleRow:
     currency: str | None
     observed_at: datetime
     provider: str
-
-
-def scale_of(observation: Observation, at_least: int) -> int:
-    """The number of decimals that holds every price of an observation exactly.
-
-    It is `at_least` or more, unless so many zeros would make the amount longer than MAX_DIGITS.
-    """
-    close = observation.close
-    bar = (close, observation.open, observation.high, observation.low)
-    values = [value for value in bar if value is not None]
-    if all(_fits(value, at_least) for value in values):
-        return at_least
-    room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
-    return max(min(at_least, room), *(_decimals(value) for value in values))
-
-
-def to_amount(value: Decimal, scale: int) -> int:
-    """The integer of minor units; exact, because `scale` holds every decimal of `value`."""
-    return int(value.scaleb(scale))
-
-
-def to_decimal(amount: int, scale: int) -> Decimal:
-    """The price that an amount of minor units stands for, with `scale` decimals."""
-    return Decimal(amount).scaleb(-scale)
 
 
 def known(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
@@ -317,13 +292,51 @@ def history(
     """
     from pandas import DataFrame, DatetimeIndex, Series  # half a second that nobody else waits for
 
-    found = bars(connection, symbol, data_type, start, end, as_of=as_of, adjust=adjust)
-    index = DatetimeIndex([bar.observed_at for bar in found], dtype=_TIMES, name="observed_at")
-    columns = {
-        name: Series([getattr(bar, name) for bar in found], index=index, dtype=dtype)
-        for name, dtype in FRAME_COLUMNS.items()
+    columns = _columns(connection, symbol, data_type, start, end, as_of, adjust)
+    index = DatetimeIndex(columns["observed_at"], dtype=FRAME_COLUMNS["fetched_at"], name="observed_at")
+    return DataFrame(
+        {name: Series(columns[name], index=index, dtype=dtype) for name, dtype in FRAME_COLUMNS.items()},
+        index=index,
+    )
+
+
+def _columns(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    first_day: date,
+    last_day: date,
+    as_of: datetime | None,
+    adjust: Adjust | None,
+) -> dict[str, Sequence[object]]:
+    """What `bars` gives by columns. To make an object of each bar took most of the time of twenty years."""
+    names = ("observed_at", *FRAME_COLUMNS)
+    if adjust is not None:
+        found = bars(connection, symbol, data_type, first_day, last_day, as_of=as_of, adjust=adjust)
+        return {name: [getattr(bar, name) for bar in found] for name in names}
+    parameters = {
+        "data_type": data_type,
+        "symbol": symbol,
+        "first_day": first_day,
+        "last_day": last_day,
+        "as_of": as_of,
     }
-    return DataFrame(columns, index=index)
+    result = connection.execute(query("prices.history"), parameters)
+    rows = result.all()
+    given = dict(zip(result.keys(), zip(*rows, strict=True) if rows else repeat(()), strict=False))
+    prices = ("close", "amount"), ("open", "open_amount"), ("high", "high_amount"), ("low", "low_amount")
+    given |= {name: _decimals_of(given[amounts], given["scale"]) for name, amounts in prices}
+    return given | {"fetched_at": given["recorded_at"]}
+
+
+def _decimals_of(amounts: Sequence[int | None], scales: Sequence[int]) -> Sequence[Decimal | None]:
+    """Each amount at its scale. A column of one scale, as nearly all are, is made by one multiplier."""
+    if len(set(scales)) == 1 and None not in amounts:
+        return list(map(mul, map(Decimal, amounts), repeat(Decimal(1).scaleb(-scales[0]))))  # type: ignore[arg-type]
+    return [
+        None if amount is None else to_decimal(amount, scale)
+        for amount, scale in zip(amounts, scales, strict=True)
+    ]
 
 
 def months(
@@ -342,17 +355,6 @@ def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleR
         SampleRow(row.symbol, to_decimal(row.amount, row.scale), row.currency, row.observed_at, row.provider)
         for row in rows
     ]
-
-
-def _fits(value: Decimal, scale: int) -> bool:
-    amount = value.scaleb(scale)
-    return amount == int(amount) and amount.adjusted() < MAX_DIGITS
-
-
-def _decimals(value: Decimal) -> int:
-    # Trailing zeros are spelling, not precision: 146.55000 needs two decimals.
-    exponent = value.normalize().as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _known(

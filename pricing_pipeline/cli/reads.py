@@ -14,7 +14,8 @@ from pricing_pipeline.cli.output import listed
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
-from pricing_pipeline.prices import LatestPrice, to_decimal
+from pricing_pipeline.exact import to_decimal
+from pricing_pipeline.prices import LatestPrice
 from pricing_pipeline.refresh import Progress
 
 

@@ -15,6 +15,12 @@ METRICS = {
     "staleness": {"tick_seconds": {"seed_function", "set_based"}, "idle_tick_ms": set()},
     "heartbeats": {"pairs_per_second": {"bare_upsert"}},
     "refresh": {"symbols_per_second": {"one_call_per_symbol", "unchecked_ceiling"}},
+    "history_write": {
+        "rows_per_second": {"copy", "pandas_to_sql"},
+        "rows_per_second_again": {"first_load"},
+        "read_ms": {"bare_query"},
+        "as_of_ms": {"current"},
+    },
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 

@@ -1,0 +1,45 @@
+"""From exact decimals to integers with a scale and back, as prices are stored. No float on any path."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pricing_pipeline.domain import Observation
+
+MAX_DIGITS = 18
+"""Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
+
+
+def scale_of(observation: Observation, at_least: int) -> int:
+    """The number of decimals that holds every price of an observation exactly.
+
+    It is `at_least` or more, unless so many zeros would make the amount longer than MAX_DIGITS.
+    """
+    close = observation.close
+    bar = (close, observation.open, observation.high, observation.low)
+    values = [value for value in bar if value is not None]
+    if all(_fits(value, at_least) for value in values):
+        return at_least
+    room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
+    return max(min(at_least, room), *(_decimals(value) for value in values))
+
+
+def to_amount(value: Decimal, scale: int) -> int:
+    """The integer of minor units; exact, because `scale` holds every decimal of `value`."""
+    return int(value.scaleb(scale))
+
+
+def to_decimal(amount: int, scale: int) -> Decimal:
+    """The price that an amount of minor units stands for, with `scale` decimals."""
+    return Decimal(amount).scaleb(-scale)
+
+
+def _fits(value: Decimal, scale: int) -> bool:
+    amount = value.scaleb(scale)
+    return amount == int(amount) and amount.adjusted() < MAX_DIGITS
+
+
+def _decimals(value: Decimal) -> int:
+    # Trailing zeros are spelling, not precision: 146.55000 needs two decimals.
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
