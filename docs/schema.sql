@@ -419,7 +419,7 @@ CREATE TABLE pricing.demand (
     read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
-CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
+CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at) WHERE (due_at < 'infinity'::timestamp with time zone);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
 

@@ -16,7 +16,8 @@ BEGIN
     FOR kind IN
         SELECT r.data_type FROM pricing.data_type_registry r
         WHERE r.is_active
-          AND EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = r.data_type AND d.due_at <= now_)
+          AND EXISTS (SELECT FROM pricing.demand d
+                      WHERE d.data_type = r.data_type AND d.due_at <= now_ AND d.due_at < 'infinity') -- as the index says
         ORDER BY 1
     LOOP
         BEGIN
@@ -46,36 +47,36 @@ DECLARE
     -- due_at may date from when nobody did. A reader counts as a viewer.
     check_ constant text := $query$
         WITH due AS MATERIALIZED (
-            SELECT d.symbol, d.due_at FROM pricing.demand d
+            SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
             WHERE d.data_type = $1 AND CASE WHEN $3 IS NULL THEN d.due_at <= $2
                 ELSE d.symbol = ANY ($3) AND (d.due_at <= $2 OR (
                     d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $9
                     AND ($8 OR 1 >= (SELECT count(*) FROM pricing.active_subscriptions a
                                      WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))))) END
             ORDER BY d.data_type, d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
-        asked AS MATERIALIZED (
-            SELECT due.symbol, due.due_at,
+        asked AS (
+            SELECT due.place, due.symbol, due.due_at,
                    greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
                              WHERE a.data_type = $1 AND a.symbol = due.symbol), $8::integer) AS viewers,
                    EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = ($7, due.symbol)
                                                                AND (i.update_mode <> 'api' OR NOT i.is_active)) AS is_paused
-            FROM due),
+            FROM due OFFSET 0),
         -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
-        wanted AS MATERIALIZED (
+        wanted AS (
             SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND EXISTS (
                 SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = ($1, a.symbol)) AS is_held
-            FROM asked a),
-        judged AS MATERIALIZED (
-            SELECT w.*, v.%1$I AS stamp, make_interval(mins => ttl.minutes) AS ttl, %5$s AS next_at,
+            FROM asked a OFFSET 0),
+        judged AS (
+            SELECT w.*, v.%1$I AS stamp, make_interval(mins => ttl.minutes) AS ttl, %4$s AS next_at,
                    NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %2$s AS is_stale
-            FROM wanted w LEFT JOIN %3$s v ON v.%4$I = w.symbol
+            FROM wanted w LEFT JOIN %3$s
             CROSS JOIN LATERAL (
-                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.cache_ttl_minutes, $5) ELSE $6 END AS minutes) ttl %6$s),
-        decided AS MATERIALIZED (
+                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.cache_ttl_minutes, $5) ELSE $6 END AS minutes) ttl %5$s OFFSET 0),
+        decided AS (
             SELECT j.*, j.is_stale AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
                 SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = ($1, j.symbol)
                                                    AND p.viewed_at > $2 - interval '48 hours')) AS is_fetched
-            FROM judged j),
+            FROM judged j OFFSET 0),
         looked AS (
             UPDATE pricing.demand d
             SET due_at = CASE WHEN j.is_fetched THEN 'infinity'
@@ -89,7 +90,7 @@ DECLARE
                                                               ELSE interval '15 minutes' END) END,
                 became_due_at = CASE WHEN j.is_fetched THEN j.due_at END,
                 read_at = CASE WHEN $8 THEN $2 ELSE d.read_at END
-            FROM decided j WHERE d.data_type = $1 AND d.symbol = j.symbol
+            FROM decided j WHERE d.ctid = j.place
             RETURNING j.symbol, j.viewers, j.is_fetched)
         SELECT array_agg(symbol), array_agg(viewers) FROM looked WHERE is_fetched
         $query$;
@@ -106,7 +107,10 @@ BEGIN
             WHEN 'is_market_stale' THEN
                 'CASE WHEN ttl.minutes > 0 THEN coalesce(next.at <= $2, true) ELSE pricing.is_data_stale($2, ttl.minutes) END'
             ELSE pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column) END,
-            pg_catalog.format('pricing.%I', kind.table_name), kind.symbol_column,
+            -- Of our own tables, which have the key for it, a row is looked up: a join would read all prices of the type.
+            pg_catalog.format(CASE WHEN kind.table_name = 'latest_price_' || wanted_type
+                THEN 'LATERAL (SELECT x.* FROM pricing.%1$I x WHERE x.%2$I = w.symbol OFFSET 0) v ON true'
+                ELSE 'pricing.%1$I v ON v.%2$I = w.symbol' END, kind.table_name, kind.symbol_column),
             -- When a pair that is fresh can be stale: after its TTL, or when its market should bring a newer value.
             CASE WHEN follows_market THEN 'next.at'
                  ELSE pg_catalog.format('v.%I + make_interval(mins => ttl.minutes)', kind.timestamp_column) END,
@@ -122,7 +126,7 @@ BEGIN
                              'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
         EXECUTE pg_catalog.format(
             check_, 'fetched_at', '(w.viewers > 0 OR pricing.is_data_stale(v.fetched_at, ttl.minutes))',
-            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_answers l WHERE l.data_type = $1)', 'symbol',
+            '(SELECT l.symbol, l.fetched_at, l.cache_ttl_minutes FROM pricing.latest_answers l WHERE l.data_type = $1) v ON v.symbol = w.symbol',
             'v.fetched_at + make_interval(mins => ttl.minutes)', '')
         INTO stale_symbols, viewers
         USING wanted_type, now_, only_symbols, at_most, kind.default_ttl_minutes, kind.background_ttl_minutes,
