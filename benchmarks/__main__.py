@@ -8,7 +8,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import heartbeats, history_write, limiter, peers, queue, refresh, report, server, staleness
+from benchmarks import (
+    backfill,
+    heartbeats,
+    history_write,
+    limiter,
+    peers,
+    queue,
+    refresh,
+    report,
+    server,
+    staleness,
+)
 
 _QUESTIONS: dict[str, Any] = {
     "queue": queue,
@@ -17,6 +28,7 @@ _QUESTIONS: dict[str, Any] = {
     "limiter": limiter,
     "refresh": refresh,
     "history_write": history_write,
+    "backfill": backfill,
 }
 
 
@@ -31,7 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     size = "TINY" if arguments.tiny else "QUICK" if arguments.quick else "FULL"
     names = list(_QUESTIONS) if "all" in arguments.names else arguments.names
-    if "queue" in names and not peers.are_installed():
+    if {"queue", "backfill"} & set(names) and not peers.are_installed():
         sys.stderr.write(
             "The peers are not installed, so they are left out; `make bench-install` installs them.\n"
         )

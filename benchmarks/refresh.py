@@ -8,22 +8,19 @@ believes everything.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import httpx
 import psycopg
 
-from benchmarks import crew
+from benchmarks import crew, provider
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.ports import require_free_port
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
@@ -56,7 +53,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         connection.execute(statement("refresh.arrange"), {"batch": BATCH, "in_flight": AT_ONCE})
     with psycopg.connect(theirs, autocommit=True) as connection:
         connection.execute(statement("refresh.plain_table"))
-    with _provider() as url:
+    with provider.running(LATENCY_MS) as url:
 
         def rate(way: str, database_url: str, symbols: int) -> float:
             if way == "ours":
@@ -90,30 +87,6 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         Row("symbols_per_second", "symbols/s", rates.pop("ours"), rates),
         Row("all_watched_seconds", f"s until all are refreshed: {allowed}", watched.seconds),
     ]
-
-
-@contextmanager
-def _provider() -> Iterator[str]:
-    port = require_free_port(0, "the provider", "port")
-    command = [sys.executable, "-m", "benchmarks.provider", str(port), str(LATENCY_MS)]
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 30
-    with subprocess.Popen(command) as process:
-        try:
-            while not _answers(url):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise crew.WorkerError("the provider did not start")
-                time.sleep(0.05)
-            yield url
-        finally:
-            process.terminate()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/quote?symbol=A", timeout=1.0, trust_env=False).is_success
-    except httpx.HTTPError:
-        return False
 
 
 def work_ours(provider_url: str, symbols: int, database_url: str) -> Callable[[], int]:

@@ -7,9 +7,9 @@ code in the body until about 2025, and come with their true status since: both a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -44,6 +44,7 @@ from pricing_pipeline.providers.values import (
     major_unit,
     merge,
     midnight,
+    plain_bar,
     price_of,
     rescale,
     settle_days,
@@ -332,7 +333,23 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
         )
         return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
-    return settle_days(symbol, [_bar(symbol, bar, currency, power, window, now) for bar in series.values])
+    return settle_days(symbol, _bars(symbol, series.values, currency, power, window, now))
+
+
+def _bars(
+    symbol: str, bars: Sequence[_Bar], currency: str, power: int, window: Window | None, now: datetime
+) -> Iterator[Observation | RejectedValue]:
+    """Every bar checked: of a span that has passed, plain ones by the short way."""
+    # ISO days compare as texts.
+    first, last = ("", "") if window is None else (window.start.isoformat(), window.end.isoformat())
+    if power != 0 or last >= now.astimezone(UTC).date().isoformat():
+        first = last = ""
+    for bar in bars:
+        day = bar.datetime
+        plain = None
+        if first <= day <= last:
+            plain = plain_bar(symbol, day, (bar.open, bar.high, bar.low, bar.close), bar.volume, currency)
+        yield plain or _bar(symbol, bar, currency, power, window, now)
 
 
 def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:

@@ -21,6 +21,7 @@ METRICS = {
         "read_ms": {"bare_query"},
         "as_of_ms": {"current"},
     },
+    "backfill": {"rows_per_second": {"unchecked_ceiling"}, "memory_megabytes": set()},
     "limiter": {"calls_over_limit": {"look_then_call"}, "utilisation": set()},
 }
 
