@@ -916,6 +916,23 @@ CREATE TABLE pricing.schedule_walks (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.schedule_walks TO pricing_worker;
 GRANT SELECT ON TABLE pricing.schedule_walks TO pricing_reader;
 
+-- What other providers said when they were asked about a held value. An opinion helps a person decide; it is never stored as a price.
+CREATE TABLE pricing.second_opinions (
+    value_id bigint NOT NULL  -- The held value it is about.
+    provider text NOT NULL  -- Who was asked.
+    call_id bigint NOT NULL  -- The call, in collector_call_log as long as that is kept.
+    asked_at timestamp with time zone NOT NULL  -- When it was asked last.
+    answered_at timestamp with time zone  -- When it answered; NULL = it has not, or whoever asked was lost.
+    observed_at timestamp with time zone  -- The time that it gives its value.
+    value numeric  -- What it says; NULL when it has nothing.
+    currency text  -- In which currency, where it says so.
+    failure text  -- Why it says nothing.
+    CONSTRAINT second_opinions_pkey PRIMARY KEY (value_id, provider)
+    CONSTRAINT opinion_is_on_a_value FOREIGN KEY (value_id) REFERENCES pricing.quarantined_values(value_id) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.second_opinions TO pricing_worker;
+GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
+
 -- Wire bytes as measured: of a latest price per symbol, of history per symbol and day. The first measurement is taken whole, each later one counts a tenth.
 CREATE TABLE pricing.size_estimates (
     provider text NOT NULL  -- Whose answers.
@@ -1060,6 +1077,10 @@ TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
+
+-- Takes one call of the next provider that is routed to a held value's pair, within its limits and what its quota leaves for backfills, and logs it as open: commit before making it. Or says in a sentence why nobody may be asked now.
+CREATE FUNCTION pricing.claim_opinion(wanted bigint, worker_name text, keys text[], OUT refusal text, OUT provider text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT symbol text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_opinion(bigint,text,text[]) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
 CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1316,6 +1337,10 @@ GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pric
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Keeps what another provider said about a held value, or why it said nothing; a call that was overtaken by a later one says nothing.
+CREATE FUNCTION pricing.note_opinion(wanted bigint, from_call bigint, at timestamp with time zone, said numeric, said_currency text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_opinion(bigint,bigint,timestamp with time zone,numeric,text,text) TO pricing_worker;
 
 -- Nobody knows its sessions; it is not asked about again for a week.
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;

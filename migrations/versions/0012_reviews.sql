@@ -45,3 +45,29 @@ COMMENT ON TABLE pricing.thinned IS 'How far the history of each pair is thinned
 COMMENT ON COLUMN pricing.thinned.data_type IS 'Whose history.';
 COMMENT ON COLUMN pricing.thinned.symbol IS 'Whose history.';
 COMMENT ON COLUMN pricing.thinned.until IS 'Midnight UTC; quotes before it were thinned.';
+
+-- ── What another provider says ─────────────────────────────────────────────────────────────────────────
+
+CREATE TABLE pricing.second_opinions (
+    value_id    bigint NOT NULL CONSTRAINT opinion_is_on_a_value REFERENCES pricing.quarantined_values ON DELETE CASCADE,
+    provider    text NOT NULL,
+    call_id     bigint NOT NULL,
+    asked_at    timestamptz NOT NULL,
+    answered_at timestamptz,
+    observed_at timestamptz,
+    value       numeric,
+    currency    text,
+    failure     text,
+    PRIMARY KEY (value_id, provider)
+);
+COMMENT ON TABLE pricing.second_opinions IS
+    'What other providers said when they were asked about a held value. An opinion helps a person decide; it is never stored as a price.';
+COMMENT ON COLUMN pricing.second_opinions.value_id IS 'The held value it is about.';
+COMMENT ON COLUMN pricing.second_opinions.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.second_opinions.call_id IS 'The call, in collector_call_log as long as that is kept.';
+COMMENT ON COLUMN pricing.second_opinions.asked_at IS 'When it was asked last.';
+COMMENT ON COLUMN pricing.second_opinions.answered_at IS 'When it answered; NULL = it has not, or whoever asked was lost.';
+COMMENT ON COLUMN pricing.second_opinions.observed_at IS 'The time that it gives its value.';
+COMMENT ON COLUMN pricing.second_opinions.value IS 'What it says; NULL when it has nothing.';
+COMMENT ON COLUMN pricing.second_opinions.currency IS 'In which currency, where it says so.';
+COMMENT ON COLUMN pricing.second_opinions.failure IS 'Why it says nothing.';

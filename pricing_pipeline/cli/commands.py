@@ -301,21 +301,25 @@ def quarantine_show(
         bool,
         typer.Option("--body", help="Write the answer that brought it, byte for byte, and nothing else."),
     ] = False,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Ask the next provider of its route first: one call, if limits allow."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show one held value: why it is not believed, what is stored around it, and the answer that brought it.
+    """Show one held value: why it is not believed, what is stored around it, what others say, and its answer.
 
     \b
-    Example: pricing-pipeline quarantine show 17 --body
+    Example: pricing-pipeline quarantine show 17 --ask
     """
     from pricing_pipeline.cli import held
 
-    if body and as_json:
-        raise typer.BadParameter("--body writes what the provider sent; leave it out with --json")
+    if body and (as_json or ask):
+        raise typer.BadParameter("--body writes what the provider sent; leave it out with --json and --ask")
     if body:
         held.write_body(value_id)
     else:
-        held.show(value_id, as_json=as_json)
+        held.show(value_id, ask=ask, as_json=as_json)
 
 
 def quarantine_release(ids: HeldIds, why: Why = None, by: By = None, as_json: Json = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import socket
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -12,11 +13,12 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import quarantine, reviews
+from pricing_pipeline import opinions, quarantine, reviews
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
+from pricing_pipeline.opinions import Opinion
 from pricing_pipeline.quarantine import HeldValue, Neighbour
 from pricing_pipeline.reviews import Decision
 from pricing_pipeline.settings import load_settings
@@ -58,19 +60,40 @@ def show_all(
         typer.echo(f"no value is {status}." if status else "no value was ever held.")
 
 
-def show(value_id: int, *, as_json: bool) -> None:
-    """Tell everything about one value. Raises UnknownValue."""
+def show(value_id: int, *, ask: bool, as_json: bool) -> None:
+    """Tell everything about one value, after asking another provider if so wanted. Raises UnknownValue."""
     with open_connection(load_settings()) as connection:
         value = quarantine.show(connection, value_id)
-        if value is None:
-            raise _unknown(value_id)
+    if value is None:
+        raise _unknown(value_id)
+    refusal = _ask(value_id) if ask else None
+    with open_connection(load_settings()) as connection:
+        said = opinions.of(connection, value_id)
         near = quarantine.neighbours(connection, value_id)
         found = quarantine.body(connection, value_id)
     answer = None if found is None else found.decode("utf-8", "replace")
     if as_json:
-        print_json({**_content(value), "around": [asdict(one) for one in near], "body": answer})
+        print_json(
+            {
+                **_content(value),
+                "around": [asdict(one) for one in near],
+                "opinions": [asdict(one) for one in said],
+                "not_asked": refusal,
+                "body": answer,
+            }
+        )
     else:
-        _say(value, near, answer)
+        _say(value, near, said, answer)
+        if refusal is not None:
+            hint(f"Nobody was asked: {refusal}.")
+
+
+def _ask(value_id: int) -> str | None:
+    from pricing_pipeline.clients import open_clients
+
+    settings = load_settings()
+    with open_engine(settings) as engine, open_clients(settings, engine) as clients:
+        return opinions.ask(engine, clients, value_id, f"{socket.gethostname()}:{os.getpid()}")
 
 
 def write_body(value_id: int) -> None:
@@ -162,8 +185,8 @@ def _content(one: HeldValue) -> dict[str, Any]:
     return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
 
 
-def _say(value: HeldValue, near: Sequence[Neighbour], answer: str | None) -> None:
-    bar = {name: said for name, said in (value.bar or {}).items() if name != "adjustment"}
+def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], answer: str | None) -> None:
+    bar = {name: given for name, given in (value.bar or {}).items() if name != "adjustment"}
     decided = (
         None
         if value.resolved_at is None
@@ -172,16 +195,20 @@ def _say(value: HeldValue, near: Sequence[Neighbour], answer: str | None) -> Non
     lines = {
         "value": value.value_id,
         "what": f"{value.data_type} {value.symbol}, of {moment(value.observed_at) or 'no time that can be'}",
-        "sent": ", ".join(f"{name} {said}" for name, said in bar.items()) or value.value,
+        "sent": ", ".join(f"{name} {given}" for name, given in bar.items()) or value.value,
         "by": f"{value.provider}, call {value.call_id}",
         "not believed": f"{value.kind}: {value.reason}",
         "came": f"{value.times} times, last at {moment(value.last_seen_at)}",
         "decided": decided,
         "because": value.resolution,
     }
-    for name, said in lines.items():
-        if said not in (None, ""):
-            typer.echo(f"{name + ':':<14}{said}")
+    for one in said:
+        when = moment(one.observed_at) or moment(one.asked_at)
+        price = None if one.value is None else f"{decimal(one.value)} {one.currency or ''}".strip()
+        lines[f"{one.provider} says"] = f"{price or one.failure or 'nothing yet'}, of {when}"
+    for name, words in lines.items():
+        if words not in (None, ""):
+            typer.echo(f"{name + ':':<14}{words}")
     if near:
         typer.echo()
         rows = [
