@@ -223,8 +223,8 @@ MUTANTS = (
         "usage is the unpacked body",
         "pricing_pipeline/providers/client.py",
         "",
-        "                wire_bytes=exchange.received,\n            )\n            return response",
-        "                wire_bytes=len(body),\n            )\n            return response",
+        "body=unpack.finish(), wire_bytes=exchange.received\n",
+        "body=(whole := unpack.finish()), wire_bytes=len(whole)\n",
         (f"{_FETCHING}::test_contract_06a_usage_is_counted_on_the_wire",),
     ),
     Mutant(
