@@ -1032,6 +1032,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reader, pricing_worker;
 
+-- By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.
+CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
+
 -- Starts a drain, or returns NULL when another one is at work.
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
@@ -1178,7 +1182,7 @@ CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message 
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
 -- Finishes tasks that the transaction holds by hold_tasks, and sets when their pairs are due again. Returns their ids.
-CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[]) TO pricing_worker;
 
 -- A rule has changed: refusals are forgotten, hold-offs end, and waiting tasks go where they belong now.
@@ -1230,7 +1234,7 @@ CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) 
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
 
 -- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
-CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
@@ -1514,7 +1518,7 @@ CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer,
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
-CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
 -- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db import arrays
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
 from pricing_pipeline.exact import scale_of, to_amount, to_decimal
@@ -108,21 +109,20 @@ def known(connection: Connection, call: Call, observations: Iterable[Observation
     """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
     spans: dict[str, tuple[datetime, datetime]] = {}
     for row in observations:
-        first, last = spans.get(row.symbol, (row.observed_at, row.observed_at))
-        spans[row.symbol] = min(first, row.observed_at), max(last, row.observed_at)
+        at = row.observed_at
+        first, last = spans.get(row.symbol, (at, at))
+        spans[row.symbol] = (at if at < first else first, at if at > last else last)
     if not spans:
         return {}
     symbols = sorted(spans)
-    rows = connection.execute(
-        query("prices.known"),
-        {
-            "data_type": call.data_type,
-            "symbols": arrays.texts(symbols),
-            "first_times": arrays.plain(spans[symbol][0] for symbol in symbols),
-            "last_times": arrays.plain(spans[symbol][1] for symbol in symbols),
-            "is_latest": call.window is None,
-        },
-    )
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": arrays.texts(symbols),
+        "first_times": arrays.plain(spans[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(spans[symbol][1] for symbol in symbols),
+        "is_latest": call.window is None,
+    }
+    rows = driver_rows(connection, driver_query("prices.known"), parameters)
     return {row[0]: _known(*row) for row in rows}
 
 
@@ -142,8 +142,11 @@ def store(
     if not rows:
         return []
     about = known(connection, call, rows) if known_symbols is None else known_symbols
-    merged = connection.execute(query("prices.merge"), _values(call, rows, about))
-    return [Stored(row.symbol, row.added, row.revised, row.outcome == "stale_source") for row in merged]
+    merged = driver_rows(connection, driver_query("prices.merge"), _values(call, rows, about))
+    return [
+        Stored(symbol, added, revised, outcome == "stale_source")
+        for symbol, added, revised, outcome in merged
+    ]
 
 
 def settle(
@@ -168,10 +171,11 @@ def settle(
         "wire_bytes": wire_bytes,
         "units_left": units_left,
     }
-    row = connection.execute(
-        query("prices.settle"), _values(call, observations, known_symbols) | parameters
-    ).one_or_none()
-    return None if row is None else (row.added, row.revised)
+    for added, revised in driver_rows(
+        connection, driver_query("prices.settle"), _values(call, observations, known_symbols) | parameters
+    ):
+        return added, revised
+    return None
 
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:

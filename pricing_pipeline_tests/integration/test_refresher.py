@@ -22,8 +22,9 @@ from pydantic import SecretStr
 
 from pricing_pipeline import prices
 from pricing_pipeline.domain import Window
+from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.refresh import Progress, Refresher
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.settling import Tally, settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -292,6 +293,27 @@ def test_b8_a_refused_batch_does_not_condemn_its_symbols(
     work_until(refresher, is_idle(core))
     assert core.statuses() == {"AAPL": "scheduled", "IBM": "scheduled", "LONELY": "failed"}
     assert {task.errors[0]["kind"] for task in core.tasks()} == {"request_refused"}
+
+
+def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(
+    core: Core, clock: Clock
+) -> None:
+    """FMP answers 402 to a batch with one restricted symbol, and does not name it."""
+    core.lift_limits(batch_size=100)
+    core.enqueue(QUOTE, *symbols(40))
+    sizes = []
+    for _ in range(3):
+        for call in core.claim(max_calls=50):
+            sizes.append(len(call.tasks))
+            if "S0017" in call.symbols:
+                settle_failure(core.engine, call, PlanRestricted("402"))
+            else:
+                core.complete(call)
+                core.settle(call)
+        clock.advance(200)
+        core.promote()
+    assert sizes == [40, 10, 10, 10, 10, *[1] * 10]
+    assert core.statuses() == dict.fromkeys(symbols(40), "completed") | {"S0017": "failed"}
 
 
 @pytest.mark.parametrize(

@@ -77,14 +77,16 @@ BEGIN
         rest AS MATERIALIZED (
             -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all
             -- others. Only what an open call has asked for can be busy, and little of what is pending is.
-            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
+            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt,
+                   CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END AS parts
             FROM pricing.api_call_queue_live q
             WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
               AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
             ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED),
         placed AS MATERIALIZED (
             SELECT c.*, row_number() OVER () AS place FROM (
-                SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt
+                SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt,
+                       pricing.batch_parts(q.errors) AS parts
                 FROM pricing.api_call_queue_live q WHERE q.id = ahead
                 UNION ALL SELECT * FROM rest) c),
         kinds AS MATERIALIZED (
@@ -93,8 +95,8 @@ BEGIN
             WHERE cap.provider = wanted_provider),
         seated AS (
             SELECT p.*, k.fetcher, k.units_per_call, k.units_per_symbol,
-                   (row_number() OVER (PARTITION BY p.data_type, p.window_start, p.window_end ORDER BY p.place) - 1)
-                       / CASE WHEN p.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END AS nth
+                   (row_number() OVER (PARTITION BY p.data_type, p.window_start, p.window_end, p.parts ORDER BY p.place) - 1)
+                       / greatest(1, CASE WHEN p.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END / p.parts) AS nth
             FROM placed p JOIN kinds k USING (data_type)
             -- Calls for one symbol are made one after the other.
             WHERE p.place IN (SELECT min(x.place) FROM placed x GROUP BY x.symbol))
@@ -103,7 +105,7 @@ BEGIN
                array_agg(s.id ORDER BY s.place) AS ids, array_agg(s.symbol ORDER BY s.place) AS symbols,
                array_agg(s.est_bytes ORDER BY s.place) AS sizes, array_agg(s.priority ORDER BY s.place) AS priorities,
                array_agg(s.attempt + 1::smallint ORDER BY s.place) AS attempts
-        FROM seated s GROUP BY 1, 2, 3, 4, 5, 6, s.nth ORDER BY min(s.place) LIMIT max_calls
+        FROM seated s GROUP BY 1, 2, 3, 4, 5, 6, s.parts, s.nth ORDER BY min(s.place) LIMIT max_calls
     LOOP
         -- The largest prefix that fits, into the units and into the quota.
         fitting := CASE WHEN chosen.units_left < planned.units_per_call THEN 0
@@ -168,3 +170,13 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.is_in_work(text) IS
     'Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.';
+
+
+CREATE OR REPLACE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (10 ^ least(3, (SELECT count(*) FROM jsonb_array_elements(errors) AS e
+                           WHERE e ->> 'kind' IN ('plan_restricted', 'request_refused', 'unknown_symbol', 'schema_drift', 'client_fault'))))::integer;
+END $$;
+COMMENT ON FUNCTION pricing.batch_parts(jsonb) IS
+    'By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.';

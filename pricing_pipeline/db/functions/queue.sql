@@ -91,7 +91,7 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     held bigint[];
 BEGIN
@@ -109,7 +109,7 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     done bigint[];
