@@ -16,6 +16,7 @@ import pytest
 
 from pricing_pipeline.domain import Adjustment, Answer, Fetcher, Window
 from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.plausibility import Known, judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline_tests.recordings import FOLDER, recorded, recorded_files
@@ -49,13 +50,19 @@ def table() -> list[Row]:
 ROWS = table()
 
 
-def outcome(row: Row) -> str:
-    """What the row's file leads to, in the words of the page."""
+def read(row: Row) -> tuple[Fetcher, list[str], Answer]:
+    """What was asked for when the row's file was recorded, and its answer. Raises ProviderError."""
     fetcher, symbols, *days = (row.asked or "").split(" ")
     window = Window(*map(date.fromisoformat, days[0].split(".."))) if days else None
     provider, asked = PROVIDERS[row.provider], symbols.split(",")
+    answer = provider.parse(Fetcher(fetcher), asked, window, recorded(row.provider, row.file), now=NOW)
+    return Fetcher(fetcher), asked, answer
+
+
+def outcome(row: Row) -> str:
+    """What the row's file leads to, in the words of the page."""
     try:
-        answer = provider.parse(Fetcher(fetcher), asked, window, recorded(row.provider, row.file), now=NOW)
+        _, asked, answer = read(row)
     except ProviderError as error:
         return f"call: {_words(type(error).__name__)}"
     return "; ".join(_about(symbol, check_answer(row.provider, asked, answer)) for symbol in asked)
@@ -95,6 +102,26 @@ def _words(name: str) -> str:
 def test_b18_every_recorded_answer_has_its_outcome(row: Row) -> None:
     recorded_files(row.provider)
     assert outcome(row) == row.outcome
+
+
+HISTORIES = [row for row in ROWS if row.asked and re.search(r": \d+ values", row.outcome)]
+_MISTAKES = {"mf_119551_full_history.json": {datetime(2024, 6, 24, tzinfo=UTC)}}
+"""Days on which a source was wrong: a bond fund 13 % above both its neighbours."""
+
+
+@pytest.mark.parametrize("row", HISTORIES, ids=lambda row: f"{row.provider}-{row.file}")
+def test_b18_f6_no_true_day_of_a_recorded_history_is_refused(row: Row) -> None:
+    """FAULTS 14: over their splits and dividends, in all of their currencies and by every provider."""
+    recorded_files(row.provider)
+    fetcher, asked, answer = read(row)
+    for symbol in asked:
+        rows = [one for one in answer.observations if one.symbol == symbol]
+        held = judge(Known(), rows, fetcher, is_latest=False).held
+        assert {doubt.observation.observed_at for doubt in held} == _MISTAKES.get(row.file, set())
+
+
+def test_b18_every_provider_with_histories_is_among_them() -> None:
+    assert {row.provider for row in HISTORIES} == {"fmp", "mfapi", "twelvedata", "yahoo"}
 
 
 @pytest.mark.parametrize("provider", sorted({row.provider for row in ROWS}))
