@@ -365,16 +365,19 @@ class QueueMachine(RuleBasedStateMachine):
             for number, task in self.tasks.items()
             if task.status == "pending" and task.pair[1] not in busy
         )
-        calls: list[tuple[str, list[int]]] = []
+        calls: list[tuple[tuple[str, int], list[int]]] = []
         taken: set[str] = set()
         for *_, number in order[: max_calls * BATCH]:
             kind, symbol = self.tasks[number].pair
             if symbol in taken:
                 continue
             taken.add(symbol)
-            seat = next((seats for of, seats in calls if of == kind and len(seats) < BATCH), None)
+            # What was refused is asked for again among fewer, until it is alone.
+            task = self.tasks[number]
+            size = max(1, BATCH // 10 ** task.errors.count(PERMANENT)) if task.attempt else BATCH
+            seat = next((seats for of, seats in calls if of == (kind, size) and len(seats) < size), None)
             if seat is None:
-                calls.append((kind, seat := []))
+                calls.append(((kind, size), seat := []))
             seat.append(number)
         return [seats for _, seats in calls[:max_calls]]
 

@@ -86,7 +86,7 @@ BEGIN
         placed AS MATERIALIZED (
             SELECT c.*, row_number() OVER () AS place FROM (
                 SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt,
-                       pricing.batch_parts(q.errors) AS parts
+                       CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END AS parts
                 FROM pricing.api_call_queue_live q WHERE q.id = ahead
                 UNION ALL SELECT * FROM rest) c),
         kinds AS MATERIALIZED (
