@@ -40,6 +40,9 @@ STORED = f"{CANARY}-stored"
 COMMANDS = {
     "price": ["AAPL"],
     "why": ["AAPL"],
+    "gaps": ["AAPL"],
+    "backfills list": [],
+    "backfills cancel": ["00000000-0000-0000-0000-000000000000"],
     "history": ["AAPL"],
     "unsubscribe": ["ann", QUOTE, "AAPL"],
     "subscribe": ["ann", "no_such_type", "AAPL"],
