@@ -303,13 +303,13 @@ BEGIN
     FROM (SELECT c.data_type, unnest(c.symbols) AS symbol, c.window_start, c.window_end
           FROM pricing.collector_call_log c WHERE c.finished_at IS NULL) open_
     JOIN pricing.api_call_queue_live q USING (data_type, symbol, window_start, window_end)
-    WHERE q.status = 'processing' AND q.lease_until < now_;
+    WHERE q.status = 'processing';
     IF asked IS NULL THEN
         RETURN 0;
     END IF;
     -- What will be buried holds its pair off: demand is locked before tasks, here as everywhere.
     PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (asked) AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
+    WHERE q.id = ANY (asked) AND q.lease_until < now_ AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
     ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(x.id) INTO stuck FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
