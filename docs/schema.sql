@@ -21,6 +21,10 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
 
+-- 
+CREATE SEQUENCE pricing.restatements_restatement_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.restatements_restatement_id_seq TO pricing_worker;
+
 -- Numbers tasks.
 CREATE SEQUENCE pricing.task_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.task_id_seq TO pricing_worker;
@@ -821,6 +825,20 @@ CREATE TABLE pricing.provider_state (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
 
+-- Stored bars that came before their day was over, until they have come again after it.
+CREATE TABLE pricing.provisional_bars (
+    data_type text NOT NULL  -- Whose bar it is.
+    symbol text NOT NULL  -- Whose bar it is.
+    observed_at timestamp with time zone NOT NULL  -- Its day, as in price_history.
+    noted_at timestamp with time zone NOT NULL  -- When it was first stored before its day was over.
+    asked integer NOT NULL DEFAULT 0  -- How often it was asked for on its own; after six times it is left as it is.
+    ask_at timestamp with time zone NOT NULL  -- When it is asked for next, if no refresh brings it before.
+    CONSTRAINT provisional_bars_pkey PRIMARY KEY (data_type, symbol, observed_at)
+);
+CREATE INDEX provisional_bars_due ON pricing.provisional_bars USING btree (ask_at);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provisional_bars TO pricing_worker;
+GRANT SELECT ON TABLE pricing.provisional_bars TO pricing_reader;
+
 -- How long after a session's end its daily value appears at the provider, learned for each pair.
 CREATE TABLE pricing.publish_lags (
     data_type text NOT NULL  -- Whose values.
@@ -886,6 +904,32 @@ CREATE TABLE pricing.registry_state (
 );
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_reader;
 GRANT SELECT ON TABLE pricing.registry_state TO pricing_worker;
+
+-- Answers in which stored days came with other values: docs/truth.md. By one ratio they are held, and the history is fetched again once; scattered ones are stored, and price_revisions has what was believed.
+CREATE TABLE pricing.restatements (
+    restatement_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Numbers restatements.
+    data_type text NOT NULL  -- Whose history it is about.
+    symbol text NOT NULL  -- Whose history it is about.
+    provider text NOT NULL  -- Who sent it.
+    kind text NOT NULL  -- split = by one ratio that companies split by; dividend = by another one; scattered = single days.
+    ratio numeric  -- What the stored values are divided by.
+    days integer NOT NULL  -- How many stored days came with another value, the last time.
+    largest numeric NOT NULL  -- The largest change as a share of the stored value.
+    first_on date NOT NULL  -- The first of these days.
+    last_on date NOT NULL  -- The last of these days.
+    call_id bigint NOT NULL  -- The first call that brought it.
+    recorded_at timestamp with time zone NOT NULL  -- When it first came.
+    times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
+    last_seen_at timestamp with time zone NOT NULL  -- When it last came.
+    backfill_id uuid  -- The backfill that fetches the history again; NULL = not planned (yet).
+    CONSTRAINT restatements_pkey PRIMARY KEY (restatement_id)
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text, 'scattered'::text])))
+    CONSTRAINT ratio_is_of_one_ratio CHECK (((kind = 'scattered'::text) = (ratio IS NULL)))
+);
+CREATE INDEX restatements_pair ON pricing.restatements USING btree (data_type, symbol, last_seen_at);
+CREATE INDEX restatements_unasked ON pricing.restatements USING btree (recorded_at) WHERE ((ratio IS NOT NULL) AND (backfill_id IS NULL));
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.restatements TO pricing_worker;
+GRANT SELECT ON TABLE pricing.restatements TO pricing_reader;
 
 -- Pairs that a provider said it does not serve, where another one may: it is asked again after a week, or when a route changes.
 CREATE TABLE pricing.route_refusals (
@@ -1346,6 +1390,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zo
 CREATE FUNCTION pricing.note_opinion(wanted bigint, from_call bigint, at timestamp with time zone, said numeric, said_currency text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_opinion(bigint,bigint,timestamp with time zone,numeric,text,text) TO pricing_worker;
 
+-- Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.
+CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamp with time zone[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],timestamp with time zone[]) TO pricing_worker;
+
 -- Nobody knows its sessions; it is not asked about again for a week.
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
@@ -1419,6 +1467,10 @@ GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 -- Takes tasks back from workers whose lease ran out; dead when no attempt is left. Returns how many were stuck.
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.recover_tasks() TO pricing_worker;
+
+-- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and once for the whole history of what was restated by one ratio. Returns how many were asked for.
+CREATE FUNCTION pricing.refetch_history() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.refetch_history() TO pricing_worker;
 
 -- A worker says which keys it holds; new ones get a row. Returns how many are new.
 CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

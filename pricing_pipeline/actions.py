@@ -17,10 +17,12 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
-from pricing_pipeline.plausibility import Known, Point
+from pricing_pipeline.plausibility import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+_RECENT = timedelta(days=40)
+"""Bars older than that are not looked up among those that were not final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,45 @@ def refined(
             both = {day: float(ratio) for day, ratio in splits.items()} | told[row.symbol]
             found[row.symbol] = replace(about, splits=tuple(sorted(both.items())))
     return found
+
+
+def note_overlap(
+    connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
+) -> None:
+    """Record what daily bars said of days that are stored already, and which of those now stored are not final.
+
+    The history of what was restated by one ratio is fetched again by a duty, as are bars until they are final.
+    """
+    restated = [
+        {
+            "symbol": symbol,
+            "kind": found.kind.value,
+            "ratio": None if found.ratio is None else str(found.ratio),
+            "days": len(found.times),
+            "largest": str(found.largest),
+            "first_on": found.first_at.date().isoformat(),
+            "last_on": found.last_at.date().isoformat(),
+        }
+        for symbol, verdict in verdicts.items()
+        if (found := verdict.restatement) is not None
+    ]
+    recent = [
+        row
+        for symbol, verdict in verdicts.items()
+        if symbol in stored
+        for row in verdict.good
+        if call.claimed_at - row.observed_at < _RECENT
+    ]
+    if restated or recent:
+        parameters = {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "restated": json.dumps(restated),
+            "symbols": [row.symbol for row in recent],
+            "times": [row.observed_at for row in recent],
+        }
+        connection.execute(query("actions.note_overlap"), parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,8 @@ def _store(
     # Where the level of prices is in doubt, so are the splits that they were undone by.
     sure = [symbol for symbol in ids if not judgement.is_level_doubted(verdicts.get(symbol))]
     actions.store(connection, call, answer, sure)
+    if call.fetcher is Fetcher.DAILY_BARS:
+        actions.note_overlap(connection, call, verdicts, stored)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = judgement.doubts(answer, verdicts, ids)
     if doubts:

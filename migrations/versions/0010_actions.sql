@@ -84,5 +84,61 @@ COMMENT ON COLUMN pricing.corporate_action_pairs.fetched_at IS 'When they were l
 COMMENT ON COLUMN pricing.corporate_action_pairs.provider IS 'Who told them last.';
 COMMENT ON COLUMN pricing.corporate_action_pairs.call_id IS 'The call in which they were told last.';
 
+CREATE TABLE pricing.restatements (
+    restatement_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    data_type      text NOT NULL,
+    symbol         text NOT NULL,
+    provider       text NOT NULL,
+    kind           text NOT NULL CONSTRAINT kind_is_known CHECK (kind IN ('split', 'dividend', 'scattered')),
+    ratio          numeric,
+    days           integer NOT NULL,
+    largest        numeric NOT NULL,
+    first_on       date NOT NULL,
+    last_on        date NOT NULL,
+    call_id        bigint NOT NULL,
+    recorded_at    timestamptz NOT NULL,
+    times          bigint NOT NULL DEFAULT 1,
+    last_seen_at   timestamptz NOT NULL,
+    backfill_id    uuid,
+    CONSTRAINT ratio_is_of_one_ratio CHECK ((kind = 'scattered') = (ratio IS NULL))
+);
+CREATE INDEX restatements_pair ON pricing.restatements (data_type, symbol, last_seen_at);
+CREATE INDEX restatements_unasked ON pricing.restatements (recorded_at) WHERE ratio IS NOT NULL AND backfill_id IS NULL;
+COMMENT ON TABLE pricing.restatements IS
+    'Answers in which stored days came with other values: docs/truth.md. By one ratio they are held, and the history is fetched again once; scattered ones are stored, and price_revisions has what was believed.';
+COMMENT ON COLUMN pricing.restatements.restatement_id IS 'Numbers restatements.';
+COMMENT ON COLUMN pricing.restatements.data_type IS 'Whose history it is about.';
+COMMENT ON COLUMN pricing.restatements.symbol IS 'Whose history it is about.';
+COMMENT ON COLUMN pricing.restatements.provider IS 'Who sent it.';
+COMMENT ON COLUMN pricing.restatements.kind IS 'split = by one ratio that companies split by; dividend = by another one; scattered = single days.';
+COMMENT ON COLUMN pricing.restatements.ratio IS 'What the stored values are divided by.';
+COMMENT ON COLUMN pricing.restatements.days IS 'How many stored days came with another value, the last time.';
+COMMENT ON COLUMN pricing.restatements.largest IS 'The largest change as a share of the stored value.';
+COMMENT ON COLUMN pricing.restatements.first_on IS 'The first of these days.';
+COMMENT ON COLUMN pricing.restatements.last_on IS 'The last of these days.';
+COMMENT ON COLUMN pricing.restatements.call_id IS 'The first call that brought it.';
+COMMENT ON COLUMN pricing.restatements.recorded_at IS 'When it first came.';
+COMMENT ON COLUMN pricing.restatements.times IS 'In how many answers it came.';
+COMMENT ON COLUMN pricing.restatements.last_seen_at IS 'When it last came.';
+COMMENT ON COLUMN pricing.restatements.backfill_id IS 'The backfill that fetches the history again; NULL = not planned (yet).';
+
+CREATE TABLE pricing.provisional_bars (
+    data_type   text NOT NULL,
+    symbol      text NOT NULL,
+    observed_at timestamptz NOT NULL,
+    noted_at    timestamptz NOT NULL,
+    asked       integer NOT NULL DEFAULT 0,
+    ask_at      timestamptz NOT NULL,
+    PRIMARY KEY (data_type, symbol, observed_at)
+);
+CREATE INDEX provisional_bars_due ON pricing.provisional_bars (ask_at);
+COMMENT ON TABLE pricing.provisional_bars IS 'Stored bars that came before their day was over, until they have come again after it.';
+COMMENT ON COLUMN pricing.provisional_bars.data_type IS 'Whose bar it is.';
+COMMENT ON COLUMN pricing.provisional_bars.symbol IS 'Whose bar it is.';
+COMMENT ON COLUMN pricing.provisional_bars.observed_at IS 'Its day, as in price_history.';
+COMMENT ON COLUMN pricing.provisional_bars.noted_at IS 'When it was first stored before its day was over.';
+COMMENT ON COLUMN pricing.provisional_bars.asked IS 'How often it was asked for on its own; after six times it is left as it is.';
+COMMENT ON COLUMN pricing.provisional_bars.ask_at IS 'When it is asked for next, if no refresh brings it before.';
+
 -- What is read now has more to say.
 DROP FUNCTION IF EXISTS pricing.history(text, text, date, date);

@@ -89,3 +89,90 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.known_basis(text, text[], timestamptz[], timestamptz[]) IS
     'What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when the stored values were recorded.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_overlap(
+    wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamptz[])
+RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    found_ record;
+BEGIN
+    FOR found_ IN
+        SELECT r.* FROM jsonb_to_recordset(restated)
+            AS r (symbol text, kind text, ratio numeric, days integer, largest numeric, first_on date, last_on date)
+        ORDER BY r.symbol
+    LOOP
+        -- The same ratio again, but for rounding, is the same restatement, as long as it keeps coming.
+        UPDATE pricing.restatements x
+        SET times = x.times + 1, last_seen_at = now_, days = greatest(x.days, found_.days),
+            first_on = least(x.first_on, found_.first_on), last_on = greatest(x.last_on, found_.last_on)
+        WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, found_.symbol, from_provider, found_.kind)
+          AND abs(x.ratio / found_.ratio - 1) < 0.005 AND x.last_seen_at > now_ - interval '30 days';
+        IF NOT FOUND THEN
+            INSERT INTO pricing.restatements
+                (data_type, symbol, provider, kind, ratio, days, largest, first_on, last_on, call_id, recorded_at, last_seen_at)
+            VALUES (wanted_type, found_.symbol, from_provider, found_.kind, found_.ratio, found_.days, round(found_.largest, 6),
+                    found_.first_on, found_.last_on, from_call, now_, now_);
+        END IF;
+    END LOOP;
+    DELETE FROM pricing.provisional_bars p
+    WHERE (p.data_type, p.symbol, p.observed_at) IN (
+        SELECT wanted_type, u.symbol, u.at FROM unnest(symbols, times) AS u (symbol, at) WHERE now_ - u.at >= interval '25 hours');
+    INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)
+    SELECT wanted_type, u.symbol, u.at, now_, u.at + interval '26 hours' FROM unnest(symbols, times) AS u (symbol, at)
+    WHERE now_ - u.at < interval '25 hours' ORDER BY u.symbol, u.at
+    ON CONFLICT DO NOTHING;
+END $$;
+COMMENT ON FUNCTION pricing.note_overlap(text, text, bigint, jsonb, text[], timestamptz[]) IS
+    'Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.refetch_history() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    today date := (now_ AT TIME ZONE 'UTC')::date;
+    one record;
+    planned uuid;
+    asked_ integer := 0;
+BEGIN
+    FOR one IN
+        WITH due AS (
+            SELECT p.* FROM pricing.provisional_bars p WHERE p.ask_at <= now_ AND p.asked < 6
+            ORDER BY p.ask_at LIMIT 500),
+        noted AS (
+            UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
+            FROM (SELECT x.* FROM due x ORDER BY x.data_type, x.symbol, x.observed_at) d
+            WHERE (p.data_type, p.symbol, p.observed_at) = (d.data_type, d.symbol, d.observed_at)
+            RETURNING p.data_type, p.symbol, (p.observed_at AT TIME ZONE 'UTC')::date AS day)
+        SELECT n.data_type, array_agg(n.symbol ORDER BY n.symbol, n.day) AS symbols, array_agg(n.day ORDER BY n.symbol, n.day) AS days
+        FROM noted n GROUP BY 1 ORDER BY 1
+    LOOP
+        asked_ := asked_ + pricing.enqueue(one.data_type, one.symbols, array_fill(-2, ARRAY[cardinality(one.symbols)]), one.days, one.days);
+    END LOOP;
+    FOR one IN
+        SELECT r.restatement_id, r.data_type, r.symbol, k.history_from FROM pricing.restatements r
+        JOIN pricing.data_type_registry k ON k.data_type = r.data_type AND k.is_active AND k.history_from IS NOT NULL
+        WHERE r.ratio IS NOT NULL AND r.backfill_id IS NULL AND r.recorded_at > now_ - interval '7 days'
+        ORDER BY r.recorded_at LIMIT 20
+    LOOP
+        BEGIN
+            -- What is covered is not asked for; of this symbol all days are to be told once more.
+            UPDATE pricing.history_coverage h SET covered = '{}' WHERE (h.data_type, h.symbol) = (one.data_type, one.symbol);
+            SELECT p.backfill_id INTO planned
+            FROM pricing.plan_backfill(one.data_type,
+                greatest(one.history_from, coalesce((SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
+                                                     WHERE h.data_type = one.data_type AND h.symbol = one.symbol), today)),
+                today, ARRAY[one.symbol]) p;
+            UPDATE pricing.restatements r SET backfill_id = planned WHERE r.restatement_id = one.restatement_id;
+            asked_ := asked_ + 1;
+        EXCEPTION WHEN OTHERS THEN -- a quota that it does not fit into must not cost the others their turn
+            PERFORM pricing.warn('refetch_history', one.data_type, SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    RETURN asked_;
+END $$;
+COMMENT ON FUNCTION pricing.refetch_history() IS
+    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, and once for the whole history of what was restated by one ratio. Returns how many were asked for.';

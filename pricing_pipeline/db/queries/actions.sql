@@ -11,3 +11,7 @@ FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
 -- What tells a restated bar from a corrected one, for each symbol of an answer.
 SELECT symbol, adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded
 FROM pricing.known_basis(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]), CAST(:last_times AS timestamptz[]));
+
+-- name: note_overlap
+-- Record restatements of one call, and which of its bars are not final.
+SELECT pricing.note_overlap(:data_type, :provider, :call_id, CAST(:restated AS jsonb), CAST(:symbols AS text[]), CAST(:times AS timestamptz[]));
