@@ -159,6 +159,8 @@ def test_b12_a_calls_bytes_are_booked_once_whoever_reports_them(core: Core, cloc
 def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> None:
     """A scheduled task is in work when its pair becomes due for viewers: the check wants to raise its
     priority while the worker stores, completes, and moves the pair on."""
+    # By age alone, whatever day it is.
+    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'is_data_stale'")
     core.heartbeat("ann", (NAV, "118632"))
     core.refresh(MFAPI)
     core.rows("SELECT pricing.enqueue_scheduled('mf_nav')")
