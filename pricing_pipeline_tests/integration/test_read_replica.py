@@ -52,7 +52,8 @@ def following(server: EmbeddedServer, home: Path, data: Path) -> Iterator[Path]:
             [
                 programs / "postgres",
                 *("-D", data, "-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"),
-                *("-c", "fsync=off", "-c", "port=5432", "-c", "max_connections=200"),  # a standby needs as many
+                *("-c", "fsync=off", "-c", "port=5432"),
+                *("-c", "max_connections=200"),  # a standby needs as many
             ],
             cwd=data,
             env=cluster.environment(),
