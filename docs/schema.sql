@@ -1627,6 +1627,10 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, 
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
 
+-- Notes that a provider had values of these symbols, and in which currency.
+CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
+
 -- Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
 CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_schedule(text) TO pricing_worker;

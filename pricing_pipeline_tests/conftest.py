@@ -35,10 +35,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure no coverage where nearly everything happens in other processes: it would only slow down the waiting."""
+    """Measure coverage where it tells something: tracing costs Python code more than half as much again.
+
+    Where nearly everything happens in other processes it tells nothing, and little where a test runs once more with
+    other parameters.
+    """
+    seen = set()
     for item in items:
-        if item.path.parent.name in ("acceptance", "faults"):
+        test = (item.path, getattr(item, "originalname", item.name))
+        if test in seen or item.path.parent.name in ("acceptance", "faults"):
             item.add_marker("no_cover")
+        seen.add(test)
 
 
 __all__ = [

@@ -18,7 +18,32 @@ LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan A
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
+    written bigint;
 BEGIN
+    PERFORM pricing.verify_instruments(wanted_type, symbols, currencies);
+    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
+    IF NOT is_latest AND NOT EXISTS (
+        SELECT FROM (SELECT s.symbol, min(s.at) AS first, max(s.at) AS last FROM unnest(symbols, times) AS s (symbol, at) GROUP BY 1) g
+        WHERE EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = g.symbol
+                                                            AND h.observed_at BETWEEN g.first AND g.last OFFSET 0)) THEN
+        INSERT INTO pricing.price_history AS h
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, fetched_at, adjustment)
+        SELECT wanted_type, v.symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
+               v.currency, v.volume, from_provider, from_call, now_, v.adjustment
+        FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, adjustments)
+            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment)
+        ORDER BY v.symbol, v.observed_at
+        ON CONFLICT (data_type, symbol, observed_at) DO NOTHING;
+        GET DIAGNOSTICS written = ROW_COUNT;
+        IF written < cardinality(symbols) THEN
+            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_type
+                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
+        END IF;
+        RETURN QUERY SELECT s.symbol, count(*), 0::bigint, 'stored' FROM unnest(symbols) AS s (symbol) GROUP BY 1;
+        RETURN;
+    END IF;
+
     RETURN QUERY
     -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
     -- it is believed. An equal stamp with the same value confirms, with another value revises.
@@ -84,14 +109,7 @@ BEGIN
                 changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
                                   THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
             WHERE l.observed_at <= excluded.observed_at
-        RETURNING l.symbol),
-    verified AS (
-        -- The first answer that names a currency settles which one is right from then on.
-        UPDATE pricing.instruments i SET verified_at = coalesce(i.verified_at, now_), currency = coalesce(i.currency, first.currency)
-        FROM pricing.data_type_registry r,
-             (SELECT s.symbol, min(s.currency) AS currency FROM staged s GROUP BY 1) first
-        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.symbol = first.symbol
-          AND (i.verified_at IS NULL OR (i.currency IS NULL AND first.currency IS NOT NULL)))
+        RETURNING l.symbol)
     SELECT a.symbol, coalesce(k.added, 0), coalesce(k.revised, 0),
            CASE WHEN NOT is_latest OR l.symbol IS NOT NULL THEN 'stored' ELSE 'stale_source' END
     FROM (SELECT DISTINCT s.symbol FROM given s) a
@@ -101,6 +119,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
     'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+
+
+CREATE OR REPLACE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    -- The first answer that names a currency settles which one is right from then on.
+    UPDATE pricing.instruments i
+    SET verified_at = coalesce(i.verified_at, pricing.clock()), currency = coalesce(i.currency, first.currency)
+    FROM pricing.data_type_registry r,
+         (SELECT s.symbol, min(s.currency) AS currency FROM unnest(symbols, currencies) AS s (symbol, currency) GROUP BY 1) first
+    WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.symbol = first.symbol
+      AND (i.verified_at IS NULL OR (i.currency IS NULL AND first.currency IS NOT NULL))
+$$;
+COMMENT ON FUNCTION pricing.verify_instruments(text, text[], text[]) IS
+    'Notes that a provider had values of these symbols, and in which currency.';
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_prices(
