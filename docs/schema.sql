@@ -174,7 +174,7 @@ CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR
     CONSTRAINT api_call_queue_live_pkey PRIMARY KEY (id)
     CONSTRAINT live_task_is_unique UNIQUE (data_type, symbol, window_start, window_end)
     CONSTRAINT status_has_its_columns CHECK (((provider IS NOT NULL) AND ((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((status = 'processing'::text) = (lease_until IS NOT NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
-) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
 CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (run_after IS NULL);
 CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (run_after IS NOT NULL);
