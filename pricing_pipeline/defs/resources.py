@@ -6,6 +6,7 @@ No postponed annotations here: Dagster reads the fields of a resource when its c
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 
 import dagster as dg
 from pydantic import Field
@@ -26,7 +27,9 @@ class PricingDatabase(dg.ConfigurableResource[Engine]):
 
     @property
     def engine(self) -> Engine:
-        return _engine(self.url)
+        # Ticks run side by side: of two engines made at once one would be lost, with its open sessions.
+        with _MAKING:
+            return _engine(self.url)
 
 
 class Providers(dg.ConfigurableResource[None]):
@@ -53,6 +56,9 @@ class Allowances(dg.ConfigurableResource[None]):
         """The allowance of each active provider, by name."""
         with self.database.engine.connect() as connection:
             return {allowance.provider: allowance for allowance in limits.allowances(connection)}
+
+
+_MAKING = Lock()
 
 
 @cache

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import dagster as dg
 import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.defs import resources
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.domain import Fetcher
 from pricing_pipeline.errors import KeyRefused
@@ -27,6 +32,25 @@ def kept(stage: Stage, run: dg.ExecuteInProcessResult) -> str:
     """All that Dagster keeps of a run: events, tags, configuration."""
     logs = [serialize_value(entry) for entry in stage.instance.all_logs(run.run_id)]
     return "\n".join([*logs, serialize_value(stage.instance.get_run_by_id(run.run_id))])
+
+
+def test_g4_ticks_that_begin_at_once_share_one_engine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    is_second_here = Event()
+
+    def slow(url: str, *, pool_size: int) -> Engine:
+        made.append(url)
+        if len(made) == 2:
+            is_second_here.set()
+        is_second_here.wait(0.2)  # time enough for a second one, if nothing keeps it out
+        return make_engine(url, pool_size=pool_size)
+
+    monkeypatch.setattr(resources, "make_engine", slow)
+    database = PricingDatabase(url="postgresql://a@127.0.0.1/at_once")
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: database.engine, range(2))
+    assert one is other
+    assert len(made) == 1
 
 
 def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Core, database_url: str) -> None:
