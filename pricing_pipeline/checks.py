@@ -5,25 +5,54 @@ Only reads, over `db/queries/checks.sql`. What passes, and how it is told, is de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RowMapping
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.exact import to_decimal
+
+_WORTH_ASKING = ("not_asked", "failed")
+"""Kinds of gaps that a backfill may fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapOfSymbol:
+    """Trading days of a symbol in a row without a value, both days included; `kind` is one of `pricing.gaps`."""
+
+    symbol: str
+    first_day: date
+    last_day: date
+    sessions: int
+    kind: str
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Of a daily type: how many of the last year's `expected` days its symbols lack between their first and last."""
+    """Of a daily type: the last year's trading days between the first and last value of each of its `symbols`.
+
+    `expected` are all of them, `sessions` those without a value by the kinds of `pricing.gaps`; `lacking` symbols have
+    some that are worth asking for. Of symbols `without_calendar` nothing is known. `examples` has those worth asking
+    for first, then the newest.
+    """
 
     data_type: str
-    expected: int
-    missing: int
     symbols: int
-    examples: Sequence[str] | None
+    without_calendar: int
+    expected: int
+    sessions: Mapping[str, int]
+    lacking: int
+    examples: Sequence[GapOfSymbol]
+
+    @property
+    def missing(self) -> int:
+        """Days that a provider may have and that nobody asked it for, or not with success."""
+        return sum(self.sessions.get(kind, 0) for kind in _WORTH_ASKING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +119,34 @@ class Served:
 
 def gaps(connection: Connection, data_types: Sequence[str]) -> list[Gaps]:
     """Gaps of those of the types that are daily."""
-    rows = connection.execute(query("checks.gaps"), {"data_types": list(data_types)})
-    return [Gaps(**row) for row in rows.mappings()]
+    return [
+        Gaps(**{**row, "sessions": row["sessions"] or {}, "examples": _examples(row["examples"] or ())})
+        for row in _rows(connection, "checks.gaps", data_types)
+    ]
 
 
 def outliers(connection: Connection, data_types: Sequence[str]) -> list[Outliers]:
     """What is held of each type."""
-    rows = connection.execute(query("checks.outliers"), {"data_types": list(data_types)})
-    return [Outliers(**row) for row in rows.mappings()]
+    return [Outliers(**row) for row in _rows(connection, "checks.outliers", data_types)]
 
 
 def agreement(connection: Connection, data_types: Sequence[str]) -> list[Agreement]:
     """How prices of each type agree with those of other types that another provider gave."""
-    rows = connection.execute(query("checks.agreement"), {"data_types": list(data_types)})
-    return [Agreement(**row) for row in rows.mappings()]
+    return [Agreement(**row) for row in _rows(connection, "checks.agreement", data_types)]
 
 
 def revisions(connection: Connection, data_types: Sequence[str]) -> list[Revisions]:
     """Revisions of those of the types that are daily."""
-    rows = connection.execute(query("checks.revisions"), {"data_types": list(data_types)})
-    return [Revisions(**row) for row in rows.mappings()]
+    return [Revisions(**row) for row in _rows(connection, "checks.revisions", data_types)]
+
+
+def _rows(connection: Connection, name: str, data_types: Sequence[str]) -> Sequence[RowMapping]:
+    return connection.execute(query(name), {"data_types": list(data_types)}).mappings().all()
+
+
+def _examples(gaps: Sequence[Mapping[str, Any]]) -> list[GapOfSymbol]:
+    days = ("first_day", "last_day")
+    return [GapOfSymbol(**{**gap, **{day: date.fromisoformat(gap[day]) for day in days}}) for gap in gaps]
 
 
 def is_anything_stored(connection: Connection) -> bool:
@@ -122,9 +159,7 @@ def portrait(connection: Connection, data_type: str) -> Portrait | None:
     rows = connection.execute(query("checks.portrait"), {"data_type": data_type}).all()
     if not rows:
         return None
-    values = [
-        Portrayed(row.observed_at, Decimal(row.amount).scaleb(-row.scale), row.is_revised) for row in rows
-    ]
+    values = [Portrayed(row.observed_at, to_decimal(row.amount, row.scale), row.is_revised) for row in rows]
     return Portrait(rows[-1].symbol, rows[-1].currency, values)
 
 

@@ -13,12 +13,13 @@ from sqlalchemy import Connection
 from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.assets import latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, serving, why_late
+from pricing_pipeline.defs.reports import Metadata, inline_table, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType, Fetcher
 
 _GUIDE = "docs/operations.md"
+_TOLD_KINDS = ("not_asked", "failed", "queued", "held", "provider_has_none")
 
 
 class _OfType(Protocol):
@@ -79,19 +80,48 @@ def _said_of_service(row: demand.Freshness) -> str:
 
 def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
     def judged(row: checks.Gaps) -> _Verdict:
-        numbers = _numbers(expected=row.expected, missing=row.missing, symbols=row.symbols)
-        numbers |= _examples(row.examples)
+        none = row.sessions.get("provider_has_none", 0)
+        numbers = _numbers(
+            expected=row.expected,
+            missing=row.missing,
+            symbols=row.symbols,
+            symbols_with_gaps=row.lacking,
+            without_calendar=row.without_calendar,
+            **{kind: row.sessions.get(kind, 0) for kind in _TOLD_KINDS},
+        )
+        numbers |= inline_table(
+            "gaps",
+            ["symbol", "from", "to", "trading days", "kind", "why"],
+            [[g.symbol, g.first_day, g.last_day, g.sessions, g.kind, g.detail or ""] for g in row.examples],
+        )
         numbers |= price_plot(checks.portrait(connection, row.data_type))
-        if not row.missing:
-            said = f"None of {row.expected} expected values of the last year is missing."
-        else:
-            said = (
-                f"{row.missing} of {row.expected} expected values of the last year are missing, of {row.symbols} "
-                "symbols: days that most others have. `pricing-pipeline backfill` fetches what can be had."
-            )
-        return _Verdict(said, numbers, row.missing > 0, 20 * row.missing > row.expected)
+        is_poor = 100 * none > row.expected
+        return _Verdict(
+            _said_of_gaps(row, none, is_poor),
+            numbers,
+            row.missing > 0 or is_poor,
+            20 * row.missing > row.expected,
+        )
 
     return _each(checks.gaps(connection, names), judged)
+
+
+def _said_of_gaps(row: checks.Gaps, none: int, is_poor: bool) -> str:
+    if row.missing:
+        said = (
+            f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
+            "and were not asked for or failed. `pricing-pipeline backfill` fetches what can be had."
+        )
+    else:
+        said = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
+    if is_poor:
+        said += (
+            f" Of {none} more their provider has none, which is much: another one may have them, or an instrument "
+            "follows a wrong calendar. `pricing-pipeline gaps SYMBOL` lists a symbol's."
+        )
+    if row.without_calendar:
+        said += f" {row.without_calendar} symbols have no trading calendar, so theirs are not known."
+    return said
 
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
@@ -169,7 +199,7 @@ CHECKS = (
     ),
     _Check(
         "gaps",
-        "No symbol lacks a day of the last year that most others of the type have.",
+        "No symbol lacks a trading day of the last year, by its own calendar, that could still be fetched.",
         "a-history-has-gaps",
         _is_daily,
         _gaps,

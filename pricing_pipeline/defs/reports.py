@@ -194,7 +194,7 @@ def why_late(connection: Connection, row: demand.Freshness) -> Metadata:
     cells: list[list[object]] = [
         [one.symbol, one.sentence] for one in demand.why_late(connection, row.data_type, LATE_ROWS)
     ]
-    return _inline("why_late", ["symbol", "why"], cells)
+    return inline_table("why_late", ["symbol", "why"], cells)
 
 
 def sample_table(connection: Connection, data_type: str) -> Metadata:
@@ -215,17 +215,17 @@ def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
         ]
         for row in rows
     ]
-    return _inline("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
+    return inline_table("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
 
 
 def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
     cells: list[list[object]] = [
         [row.symbol, row.period or "", f"{row.recorded_at:%Y-%m-%d %H:%M:%S}", row.provider] for row in rows
     ]
-    return _inline("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
+    return inline_table("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
 
 
-def _inline(name: str, header: Sequence[str], cells: list[list[object]]) -> Metadata:
+def inline_table(name: str, header: Sequence[str], cells: list[list[object]]) -> Metadata:
     """A table of as many rows as Dagster shows at once: Markdown is inline only below 1,000 characters."""
     while len(table(header, cells)) > _INLINE_CHARACTERS:
         cells.pop()

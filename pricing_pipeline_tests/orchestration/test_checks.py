@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from pricing_pipeline import checks
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fix_dagster import Stage
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import ROOT
@@ -124,22 +126,100 @@ def known(core: Core, *symbols: str) -> None:
     )
 
 
-def test_f8_a_day_that_most_others_have_is_a_gap(stage: Stage, core: Core) -> None:
-    known(core, "AAPL", "IBM", "MSFT")
+def trading_days(core: Core, calendar: str, holidays: Sequence[int] = ()) -> None:
+    """A calendar that trades every day of the last 400 and of the next 10, but for holidays so many days ago."""
+    core.rows(
+        "SELECT pricing.store_sessions(:calendar, min(day), max(day), array_agg(day) FILTER (WHERE is_open),"
+        " array_agg(day::timestamp AT TIME ZONE 'UTC') FILTER (WHERE is_open),"
+        " array_agg((day + 1)::timestamp AT TIME ZONE 'UTC') FILTER (WHERE is_open))"
+        " FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date - n AS day, NOT n = ANY (:holidays) AS is_open"
+        "       FROM generate_series(-10, 400) AS n) d",
+        calendar=calendar,
+        holidays=list(holidays),
+    )
+
+
+def test_f8_the_check_knows_what_pricing_gaps_knows(stage: Stage, core: Core) -> None:
+    """Each symbol goes by its own calendar, however many others have a day; only what can be fetched is a fault."""
+    trading_days(core, "XNYS")
+    trading_days(core, "XLON", holidays=(7, 8))
+    known(core, "AAPL", "IBM", "BARC.L", "ODD.XY")
     for symbol in ("AAPL", "IBM"):
         put(core, DAILY, symbol, *range(1, 101))
-    put(core, DAILY, "MSFT", *(day for day in range(1, 51) if day not in (7, 8)))
+    put(core, DAILY, "BARC.L", *(day for day in range(1, 51) if day not in (7, 8)))
+    put(core, DAILY, "ODD.XY", 1, 50)
+    check = evaluated(stage, "gaps")[DAILY]
+    assert check.passed, "two days on which London is closed"
+    told = facts(check)
+    assert told["expected"] == 248, "before its first value nothing is missing"
+    assert (told["symbols"], told["without_calendar"]) == (3, 1)
+    assert told["what_to_do"] == "docs/operations.md#a-history-has-gaps"
+
+    core.rows(
+        "DELETE FROM pricing.price_history WHERE symbol = 'IBM'"
+        " AND observed_at BETWEEN pricing.clock() - interval '32 days' AND pricing.clock() - interval '30 days'"
+    )
     check = evaluated(stage, "gaps")[DAILY]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     told = facts(check)
-    assert {name: told[name] for name in ("expected", "missing", "symbols")} == {
-        "expected": 250,
+    assert {
+        name: told[name] for name in ("missing", "not_asked", "symbols_with_gaps", "provider_has_none")
+    } == {
         "missing": 2,
-        "symbols": 1,
-    }, "before its first value nothing is missing"
-    assert told["examples"].startswith("MSFT ")
-    assert told["what_to_do"] == "docs/operations.md#a-history-has-gaps"
+        "not_asked": 2,
+        "symbols_with_gaps": 1,
+        "provider_has_none": 0,
+    }
+    assert "| IBM | " in told["gaps"]
+    assert "| 2 | not_asked |" in told["gaps"]
+    assert "BARC.L" not in told["gaps"]
+
+    core.rows(
+        "INSERT INTO pricing.history_coverage (data_type, symbol, covered)"
+        " SELECT 'equity_daily', 'IBM', datemultirange(daterange(d - 40, d)) FROM CAST(pricing.clock() AS date) AS d"
+    )
+    check = evaluated(stage, "gaps")[DAILY]
+    assert check.passed, "the provider was asked for two days in 248 and has none"
+    assert (facts(check)["missing"], facts(check)["provider_has_none"]) == (0, 2)
     assert evaluated(stage, "gaps")[NAV].passed
+
+
+def test_f8_a_wrong_calendar_and_many_gaps_are_told(stage: Stage, core: Core) -> None:
+    trading_days(core, "XNYS")
+    known(core, "AAPL")
+    put(core, DAILY, "AAPL", *(day for day in range(1, 101) if day % 25))
+    core.rows(
+        "INSERT INTO pricing.history_coverage (data_type, symbol, covered)"
+        " SELECT 'equity_daily', 'AAPL', datemultirange(daterange(d - 110, d)) FROM CAST(pricing.clock() AS date) AS d"
+    )
+    check = evaluated(stage, "gaps")[DAILY]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN), (
+        "3 of 98, which is no accident"
+    )
+    assert "follows a wrong calendar" in str(check.description)
+    core.rows("DELETE FROM pricing.history_coverage")
+    core.rows("DELETE FROM pricing.price_history WHERE observed_at < pricing.clock() - interval '90 days'")
+    assert facts(evaluated(stage, "gaps")[DAILY])["missing"] == 3
+    core.rows(
+        "DELETE FROM pricing.price_history"
+        " WHERE observed_at BETWEEN pricing.clock() - interval '20 days' AND pricing.clock() - interval '10 days'"
+    )
+    check = evaluated(stage, "gaps")[DAILY]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR), "more than a twentieth"
+
+
+def test_f8_the_check_reads_each_value_once(core: Core) -> None:
+    """Guards its plan: a symbol costs its own days once, not a look at all others' or a probe for each day."""
+    trading_days(core, "XNYS")
+    symbols = [f"S{n}" for n in range(40)]
+    known(core, *symbols)
+    for symbol in symbols:
+        put(core, DAILY, symbol, *range(1, 301))
+    with core.engine.connect() as connection:
+        before = rows_read(connection)
+        (found,) = checks.gaps(connection, [DAILY])
+        assert rows_read(connection) - before < 2.2 * 300 * len(symbols)
+    assert (found.expected, found.missing, found.symbols) == (300 * 40, 0, 40)
 
 
 def test_f6_values_that_wait_for_a_person_fail_a_check(stage: Stage, core: Core) -> None:

@@ -45,12 +45,15 @@ BEGIN
     END IF;
     RETURN QUERY
     WITH known AS MATERIALIZED (
-        SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from,
-               pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag,
-               (SELECT h.covered FROM pricing.history_coverage h WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered),
+        SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from, p.lag,
+               -- Of the latest value only the newest session is asked for, wherever the wanted days end.
+               (SELECT s.session FROM pricing.calendar_sessions s
+                WHERE s.calendar = about.calendar AND s.closes_at <= now_ - p.lag ORDER BY s.closes_at DESC LIMIT 1) AS newest,
+               (SELECT h.covered FROM pricing.history_coverage h WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol)) AS covered
+        FROM (SELECT pricing.publish_lag(wanted_type, wanted_symbol, about.fetcher) AS lag) p),
     expected AS MATERIALIZED (
         SELECT s.session, s.closes_at, row_number() OVER (ORDER BY s.session) AS nth,
-               s.session = max(s.session) FILTER (WHERE s.closes_at + k.lag <= now_) OVER () AS is_newest
+               s.session = k.newest AS is_newest
         FROM pricing.calendar_sessions s CROSS JOIN known k
         WHERE s.calendar = about.calendar AND s.session BETWEEN greatest(from_day, about.history_from) AND to_day AND s.opens_at <= now_),
     missing AS MATERIALIZED (

@@ -1,28 +1,45 @@
 -- name: gaps
--- Of daily types: days of the last year that at least half of a type's symbols have and a symbol lacks between its first and last.
-WITH kinds AS MATERIALIZED (
-    SELECT r.data_type, r.asset_class FROM pricing.data_type_registry r
-    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')),
-seen AS MATERIALIZED (
-    SELECT k.data_type, i.symbol, h.observed_at
-    FROM (SELECT pricing.clock() AS at OFFSET 0) n CROSS JOIN kinds k JOIN pricing.instruments i USING (asset_class)
+-- Of daily types, over the last year: trading days between the first and last value of each symbol, and by kind how many lack one.
+WITH pairs AS MATERIALIZED (
+    SELECT r.data_type, i.symbol, c.calendar, e.first_on, e.last_on
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    CROSS JOIN pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    LEFT JOIN pricing.calendars c ON c.calendar = i.calendar AND c.sessions_from IS NOT NULL
     CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
-                        WHERE x.data_type = k.data_type AND x.symbol = i.symbol AND x.observed_at > n.at - interval '365 days' OFFSET 0) h),
-spans AS MATERIALIZED (
-    SELECT s.data_type, s.symbol, min(s.observed_at) AS first_at, max(s.observed_at) AS last_at FROM seen s GROUP BY 1, 2),
-days AS MATERIALIZED (
-    SELECT d.data_type, d.observed_at FROM (SELECT s.data_type, s.observed_at, count(*) AS symbols FROM seen s GROUP BY 1, 2) d
-    JOIN spans p ON p.data_type = d.data_type AND d.observed_at BETWEEN p.first_at AND p.last_at
-    GROUP BY 1, 2, d.symbols HAVING 2 * d.symbols >= count(*)),
-expected AS (
-    SELECT p.data_type, p.symbol, d.observed_at, s.observed_at IS NULL AS is_missing
-    FROM spans p JOIN days d ON d.data_type = p.data_type AND d.observed_at BETWEEN p.first_at AND p.last_at
-    LEFT JOIN seen s ON (s.data_type, s.symbol, s.observed_at) = (p.data_type, p.symbol, d.observed_at))
-SELECT k.data_type, count(e.symbol) AS expected, count(*) FILTER (WHERE e.is_missing) AS missing,
-       count(DISTINCT e.symbol) FILTER (WHERE e.is_missing) AS symbols,
-       (array_agg(e.symbol || ' ' || to_char(e.observed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') ORDER BY e.observed_at DESC, e.symbol)
-           FILTER (WHERE e.is_missing))[1:5] AS examples
-FROM kinds k LEFT JOIN expected e USING (data_type) GROUP BY 1 ORDER BY 1;
+                        WHERE x.data_type = r.data_type AND x.symbol = i.symbol ORDER BY x.observed_at DESC LIMIT 1) newest
+    CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
+                        WHERE x.data_type = r.data_type AND x.symbol = i.symbol ORDER BY x.observed_at LIMIT 1) oldest
+    CROSS JOIN LATERAL (SELECT (greatest(oldest.observed_at, n.at - interval '365 days') AT TIME ZONE 'UTC')::date AS first_on,
+                               (newest.observed_at AT TIME ZONE 'UTC')::date AS last_on) e
+    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')
+      AND newest.observed_at > n.at - interval '365 days'),
+-- Only symbols that lack something are worth asking pricing.gaps about. Days and values are grouped, not joined: whatever the
+-- statistics say, that reads each once.
+counted AS MATERIALIZED (
+    SELECT p.*, x.expected, x.lacking FROM pairs p CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE d.is_open) AS expected, count(*) FILTER (WHERE d.is_open AND NOT d.is_stored) AS lacking
+        FROM (SELECT u.at, bool_or(u.is_open) AS is_open, bool_or(NOT u.is_open) AS is_stored
+              FROM (SELECT s.session::timestamp AT TIME ZONE 'UTC' AS at, true AS is_open FROM pricing.calendar_sessions s
+                    WHERE s.calendar = p.calendar AND s.session BETWEEN p.first_on AND p.last_on
+                    UNION ALL
+                    SELECT y.observed_at, false FROM pricing.price_history y
+                    WHERE y.data_type = p.data_type AND y.symbol = p.symbol
+                      AND y.observed_at >= p.first_on::timestamp AT TIME ZONE 'UTC') u
+              GROUP BY 1) d) x),
+found AS MATERIALIZED (
+    SELECT c.data_type, c.symbol, g.* FROM counted c
+    CROSS JOIN LATERAL pricing.gaps(c.data_type, c.symbol, c.first_on, c.last_on) g WHERE c.lacking > 0)
+SELECT r.data_type, coalesce(a.symbols, 0) AS symbols, coalesce(a.unknown, 0) AS without_calendar, coalesce(a.expected, 0) AS expected,
+       (SELECT jsonb_object_agg(k.kind, k.sessions)
+        FROM (SELECT f.kind, sum(f.sessions) AS sessions FROM found f WHERE f.data_type = r.data_type GROUP BY 1) k) AS sessions,
+       (SELECT count(DISTINCT f.symbol) FROM found f WHERE f.data_type = r.data_type AND f.kind IN ('not_asked', 'failed')) AS lacking,
+       (SELECT jsonb_agg(to_jsonb(f) - 'data_type')
+        FROM (SELECT f.* FROM found f WHERE f.data_type = r.data_type AND f.kind <> 'queued'
+              ORDER BY f.kind IN ('not_asked', 'failed') DESC, f.last_day DESC, f.symbol LIMIT 8) f) AS examples
+FROM pricing.data_type_registry r
+LEFT JOIN (SELECT c.data_type, count(c.calendar) AS symbols, count(*) - count(c.calendar) AS unknown, sum(c.expected)::bigint AS expected
+           FROM counted c GROUP BY 1) a USING (data_type)
+WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
 
 -- name: outliers
 -- Values that wait for a person, by data type: how many, of how many symbols, since when, and the kinds.
