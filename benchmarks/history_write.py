@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from operator import add, sub
 from statistics import median
 from uuid import UUID
 
@@ -21,8 +21,10 @@ from sqlalchemy import Engine
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline import actions, judgement, prices
+from pricing_pipeline.bars import Bars
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain import Answer, Call, Fetcher, Observation, Task, Window
+from pricing_pipeline.providers.values import plain_bars
 
 TYPE = "equity_daily"
 FIRST = date(2004, 1, 1)
@@ -54,7 +56,8 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     url = server.migrated("history", as_superuser=True)
     engine = make_engine(url)
     answers = {f"H{n}": bars(f"H{n}", size.days, n) for n in range(size.symbols)}
-    rows = sum(map(len, answers.values()))
+    tuples = [_as_tuple(row) for found in answers.values() for row in found]
+    rows = len(tuples)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement("history_write.plain_table"))
         connection.execute(statement("history_write.instruments"), {"symbols": size.symbols})
@@ -73,12 +76,11 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         def copied() -> float:
             connection.execute(statement("history_write.empty_plain"))
             server.checkpoint()
-            return rows / _timed(lambda: copy_all(connection, answers))
+            return rows / _timed(lambda: copy_all(connection, tuples))
 
         def framed() -> float:
             connection.execute(statement("history_write.empty_plain"))
-            part = [row for found in answers.values() for row in found][: size.frame_rows]
-            return len(part) / _timed(lambda: to_sql(engine, part))
+            return size.frame_rows / _timed(lambda: to_sql(engine, tuples[: size.frame_rows]))
 
         rates = medians({"ours": ours, "copy": copied, "pandas_to_sql": framed}, size.rounds)
         read = _reads(engine, connection, size.reads)
@@ -110,33 +112,42 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     ]
 
 
-def bars(symbol: str, days: int, seed: int) -> list[Observation]:
+def bars(symbol: str, days: int, seed: int) -> Bars:
     """A gentle walk of daily bars, as a parser gives them."""
-    found, cents = [], 5_000 + 100 * seed
+    cents, closes, wides = 5_000 + 100 * seed, [], []
     for number in range(days):
         cents += (number * 7919 + seed * 31) % 101 - 50 if cents > 2_000 else 60
-        at = datetime(FIRST.year, FIRST.month, FIRST.day, tzinfo=UTC) + timedelta(days=number * 7 // 5)
-        close, wide = Decimal(cents).scaleb(-2), Decimal(cents // 100).scaleb(-2)
-        found.append(
-            Observation(
-                *(symbol, at, close, str(close), "USD"),
-                *(close - Decimal("0.01"), close + wide, close - wide, Decimal(100_000 + number)),
-            )
-        )
+        closes.append(cents)
+        wides.append(cents // 100)
+
+    def spelled(amounts: Iterable[int]) -> list[str]:
+        return [f"{amount // 100}.{amount % 100:02}000" for amount in amounts]
+
+    dates = [FIRST + timedelta(days=number * 7 // 5) for number in range(days)]
+    prices = (
+        spelled(close - 1 for close in closes),
+        spelled(map(add, closes, wides)),
+        spelled(map(sub, closes, wides)),
+        spelled(closes),
+    )
+    volumes = [str(100_000 + number) for number in range(days)]
+    found = plain_bars(symbol, "USD", list(map(str, dates)), prices, volumes, Window(dates[0], dates[-1]))
+    if found is None:
+        raise RuntimeError("the parser takes these bars for odd ones")
     return found
 
 
-def store_all(engine: Engine, answers: dict[str, list[Observation]]) -> None:
+def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
     """What settling does with a call's values, a call and a transaction for each symbol."""
     for number, (symbol, rows) in enumerate(answers.items()):
-        window = Window(rows[0].observed_at.date(), rows[-1].observed_at.date())
+        window = Window(date.fromisoformat(rows.days[0]), date.fromisoformat(rows.days[-1]))
         call = Call(
             *(number, "twelvedata", "default", TYPE, Fetcher.DAILY_BARS, window),
             tasks=(Task(number, symbol, -2, 1),),
             claim_token=UUID(int=0),
             claimed_at=datetime.now(UTC),
         )
-        answer = Answer(observations=tuple(rows))
+        answer = Answer(observations=rows)
         with engine.begin() as connection:
             known = actions.refined(connection, call, answer, prices.known(connection, call, rows))
             verdicts = judgement.judged(connection, call, rows, known)
@@ -146,23 +157,20 @@ def store_all(engine: Engine, answers: dict[str, list[Observation]]) -> None:
             prices.store(connection, call, good, known)
 
 
-def copy_all(
-    connection: psycopg.Connection[tuple[object, ...]], answers: dict[str, list[Observation]]
-) -> None:
+def copy_all(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[tuple[object, ...]]) -> None:
     """One COPY of everything, in one transaction."""
     with connection.cursor() as cursor, cursor.copy(statement("history_write.copy")) as copy:
-        for rows in answers.values():
-            for row in rows:
-                copy.write_row(_as_tuple(row))
+        for row in rows:
+            copy.write_row(row)
 
 
-def to_sql(engine: Engine, rows: Sequence[Observation]) -> None:
+def to_sql(engine: Engine, rows: Sequence[tuple[object, ...]]) -> None:
     """As pandas does it by itself."""
     import pandas as pd
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        frame = pd.DataFrame([_as_tuple(row) for row in rows], columns=_COLUMNS)
+        frame = pd.DataFrame(rows, columns=_COLUMNS)
         frame.to_sql("copied", engine, if_exists="append", index=False)
 
 

@@ -1328,7 +1328,7 @@ GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when the stored values were recorded.
+-- What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.
 CREATE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamp with time zone, earlier_recorded timestamp with time zone, same_times timestamp with time zone[], same_recorded timestamp with time zone[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
@@ -1369,6 +1369,10 @@ TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURIT
 -- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, and nothing is ever withdrawn. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
+
+-- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
+CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
+GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from pricing_pipeline.bars import after, spans
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
 from pricing_pipeline.plausibility import Known, Point, Verdict
@@ -63,16 +64,13 @@ def refined(
     Where a history is divided by the splits until each value was recorded, its values are given here as the answer
     should have them: divided by those since, too.
     """
-    spans: dict[str, list[datetime]] = {}
-    for value in answer.observations:
-        if value.symbol in known:
-            spans.setdefault(value.symbol, []).append(value.observed_at)
-    symbols = sorted(spans)
+    found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
+    symbols = sorted(found_spans)
     parameters = {
         "data_type": call.data_type,
         "symbols": symbols,
-        "first_times": [min(spans[symbol]) for symbol in symbols],
-        "last_times": [max(spans[symbol]) for symbol in symbols],
+        "first_times": [found_spans[symbol][0] for symbol in symbols],
+        "last_times": [found_spans[symbol][1] for symbol in symbols],
     }
     told: defaultdict[str, dict[date, float]] = defaultdict(dict)
     for action in answer.actions:
@@ -126,8 +124,7 @@ def note_overlap(
         row
         for symbol, verdict in verdicts.items()
         if symbol in stored
-        for row in verdict.good
-        if call.claimed_at - row.observed_at < _RECENT
+        for row in after(verdict.good, call.claimed_at - _RECENT)
     ]
     if restated or recent:
         parameters = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -213,7 +213,7 @@ class Answer:
     from that day until the answer was made.
     """
 
-    observations: tuple[Observation, ...] = ()
+    observations: Sequence[Observation] = ()
     failures: tuple[SymbolFailure, ...] = ()
     empty: frozenset[str] = field(default_factory=frozenset)
     rejected: tuple[RejectedValue, ...] = ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from math import gcd
+from operator import floordiv
 
+from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import Observation
 
 MAX_DIGITS = 18
@@ -22,6 +25,32 @@ def scale_of(observation: Observation, at_least: int) -> int:
         return at_least
     room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
     return max(min(at_least, room), *(_decimals(value) for value in values))
+
+
+def amounts_of(bars: Bars, at_least: int) -> tuple[list[list[int]], list[int]] | None:
+    """Open, high, low and close of bars as amounts, and what `scale_of` says of each bar.
+
+    None where `at_least` is so much that it depends on the length of each price.
+    """
+    columns = (bars.opens, bars.highs, bars.lows, bars.closes)
+    if at_least > MAX_DIGITS // 2:
+        return None
+    if bars.scale <= at_least:
+        unit = 10 ** (at_least - bars.scale)
+        return [[amount * unit for amount in column] for column in columns], [at_least] * len(bars)
+    surplus = 10 ** (bars.scale - at_least)
+    # What divides the four by a power of ten divides what they have in common.
+    scales = [_places(common, bars.scale) if common % surplus else at_least for common in map(gcd, *columns)]
+    units = {scale: 10 ** (bars.scale - scale) for scale in set(scales)}
+    divisors = [units[scale] for scale in scales]
+    return [list(map(floordiv, column, divisors)) for column in columns], scales
+
+
+def _places(amount: int, scale: int) -> int:
+    """How many decimals an amount needs."""
+    while amount % 10 == 0:
+        amount, scale = amount // 10, scale - 1
+    return scale
 
 
 def to_amount(value: Decimal, scale: int) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from pricing_pipeline import quarantine
+from pricing_pipeline.bars import Bars, of_symbols
 from pricing_pipeline.domain import (
     Answer,
     Call,
@@ -34,7 +35,7 @@ def judged(
     doubted = [symbol for symbol, verdict in found.items() if verdict.held]
     if doubted:
         for symbol, points in quarantine.witnesses(connection, call, doubted).items():
-            rows = [row for row in given if row.symbol == symbol]
+            rows = of_symbols(given, {symbol: points})
             about = replace(known[symbol], witnesses=points)
             found[symbol] = judge(about, rows, call.fetcher, is_latest=call.window is None)
         released = quarantine.released(connection, call, doubted)
@@ -45,20 +46,27 @@ def judged(
                 if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
             ]
             verdict.held = [one for one in verdict.held if one.observation not in believed]
-            verdict.good = sorted(verdict.good + believed, key=lambda row: row.observed_at)
+            verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
     return found
 
 
 def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
     """What of the values can be believed, by symbol, without asking what was doubted before."""
-    by_symbol: defaultdict[str, list[Observation]] = defaultdict(list)
-    for row in given:
-        by_symbol[row.symbol].append(row)
+    by_symbol: dict[str, Sequence[Observation]] = (
+        {given.symbol: given} if isinstance(given, Bars) else _by_symbol(given)
+    )
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
         for symbol, rows in by_symbol.items()
     }
+
+
+def _by_symbol(given: Iterable[Observation]) -> dict[str, Sequence[Observation]]:
+    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in given:
+        found[row.symbol].append(row)
+    return dict(found)
 
 
 def is_level_doubted(verdict: Verdict | None) -> bool:

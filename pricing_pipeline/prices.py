@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline import columns
+from pricing_pipeline.bars import StoredValues, spans, symbols_of
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
-from pricing_pipeline.exact import scale_of, to_amount, to_decimal
+from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
 
 if TYPE_CHECKING:
@@ -107,19 +109,15 @@ class SampleRow:
 
 def known(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
     """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
-    spans: dict[str, tuple[datetime, datetime]] = {}
-    for row in observations:
-        at = row.observed_at
-        first, last = spans.get(row.symbol, (at, at))
-        spans[row.symbol] = (at if at < first else first, at if at > last else last)
-    if not spans:
+    found = spans(observations)
+    if not found:
         return {}
-    symbols = sorted(spans)
+    symbols = sorted(found)
     parameters = {
         "data_type": call.data_type,
         "symbols": arrays.texts(symbols),
-        "first_times": arrays.plain(spans[symbol][0] for symbol in symbols),
-        "last_times": arrays.plain(spans[symbol][1] for symbol in symbols),
+        "first_times": arrays.plain(found[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(found[symbol][1] for symbol in symbols),
         "is_latest": call.window is None,
     }
     rows = driver_rows(connection, driver_query("prices.known"), parameters)
@@ -129,7 +127,7 @@ def known(connection: Connection, call: Call, observations: Iterable[Observation
 def store(
     connection: Connection,
     call: Call,
-    observations: Iterable[Observation],
+    observations: Sequence[Observation],
     known_symbols: Mapping[str, Known] | None = None,
 ) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
@@ -138,11 +136,15 @@ def store(
     is ever deleted. Call it only for symbols whose tasks the claim still holds. `known_symbols` is what `known`
     says of them, asked here if it is not given.
     """
-    rows = list(observations)
-    if not rows:
+    if not observations:
         return []
-    about = known(connection, call, rows) if known_symbols is None else known_symbols
-    merged = driver_rows(connection, driver_query("prices.merge"), _values(call, rows, about))
+    about = known(connection, call, observations) if known_symbols is None else known_symbols
+    symbol, *others = symbols_of(observations)
+    if call.window is not None and not others:
+        parameters = columns.of_one(call, observations, about[symbol])
+        merged = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
+        return [Stored(symbol, added, revised) for added, revised in merged]
+    merged = driver_rows(connection, driver_query("prices.merge"), columns.of_all(call, observations, about))
     return [
         Stored(symbol, added, revised, outcome == "stale_source")
         for symbol, added, revised, outcome in merged
@@ -172,7 +174,9 @@ def settle(
         "units_left": units_left,
     }
     for added, revised in driver_rows(
-        connection, driver_query("prices.settle"), _values(call, observations, known_symbols) | parameters
+        connection,
+        driver_query("prices.settle"),
+        columns.of_all(call, observations, known_symbols) | parameters,
     ):
         return added, revised
     return None
@@ -296,10 +300,10 @@ def history(
     """
     from pandas import DataFrame, DatetimeIndex, Series  # half a second that nobody else waits for
 
-    columns = _columns(connection, symbol, data_type, start, end, as_of, adjust)
-    index = DatetimeIndex(columns["observed_at"], dtype=FRAME_COLUMNS["fetched_at"], name="observed_at")
+    found = _columns(connection, symbol, data_type, start, end, as_of, adjust)
+    index = DatetimeIndex(found["observed_at"], dtype=FRAME_COLUMNS["fetched_at"], name="observed_at")
     return DataFrame(
-        {name: Series(columns[name], index=index, dtype=dtype) for name, dtype in FRAME_COLUMNS.items()},
+        {name: Series(found[name], index=index, dtype=dtype) for name, dtype in FRAME_COLUMNS.items()},
         index=index,
     )
 
@@ -381,7 +385,7 @@ def _known(
     kin_at: datetime | None,
     kin: int,
     kin_scale: int,
-    same_times: list[datetime] | None,
+    same_times: list[int] | None,
     same_amounts: list[int] | None,
     same_scales: list[int] | None,
 ) -> Known:
@@ -403,50 +407,13 @@ def _known(
         highest,
         newest_at,
         are_jumps_trusted,
-        {
-            at: to_decimal(*amount)
-            for at, *amount in zip(same_times, same_amounts or (), same_scales or (), strict=True)
-        }
-        if same_times
-        else _NOTHING,
+        StoredValues(same_times, same_amounts or (), same_scales or ()) if same_times else _NOTHING,
         tuple(anchors),
     )
 
 
 _ADJUSTMENTS = {one.value: one for one in Adjustment}
 _NOTHING: Mapping[datetime, Decimal] = {}
-
-
-def _values(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
-    """What `pricing.merge_prices` takes, an array for each column."""
-    scales = [scale_of(row, about[row.symbol].scale) for row in rows]
-
-    def amounts(price: Callable[[Observation], Decimal | None]) -> str | None:
-        found = [price(row) for row in rows]
-        if not any(found):
-            return None
-        return arrays.plain(
-            [None if one is None else to_amount(one, scale) for one, scale in zip(found, scales, strict=True)]
-        )
-
-    return {
-        "data_type": call.data_type,
-        "provider": call.provider,
-        "call_id": call.id,
-        "is_latest": call.window is None,
-        "symbols": arrays.texts([row.symbol for row in rows]),
-        "times": arrays.plain([row.observed_at for row in rows]),
-        "amounts": amounts(lambda row: row.close),
-        "open_amounts": amounts(lambda row: row.open),
-        "high_amounts": amounts(lambda row: row.high),
-        "low_amounts": amounts(lambda row: row.low),
-        "scales": arrays.plain(scales),
-        "currencies": arrays.texts([row.currency for row in rows]),
-        "volumes": arrays.plain([row.volume for row in rows]),
-        "texts": arrays.texts([row.text for row in rows]),
-        # A history has one basis, which its newest value shares with every other.
-        "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
-    }
 
 
 def _latest(row: Row[Any]) -> LatestPrice:

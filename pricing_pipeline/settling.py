@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue
+from pricing_pipeline.bars import months_of, of_symbols, together
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
@@ -213,7 +214,7 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
         added=added,
         revised=revised,
         symbols=set(known),
-        months=_months(row.observed_at.date() for row in observations),
+        months=months_of(observations),
     )
 
 
@@ -269,12 +270,12 @@ def _store(
     """
     answer = fetched.answer
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
-    given = [o for o in answer.observations if o.symbol in ids]
+    given = of_symbols(answer.observations, ids)
     known = prices.known(connection, call, given)
     if call.fetcher is Fetcher.DAILY_BARS:
         known = actions.refined(connection, call, answer, known)
     verdicts = judgement.judged(connection, call, given, known)
-    observations = [row for verdict in verdicts.values() for row in verdict.good]
+    observations = together([verdict.good for verdict in verdicts.values()])
     empty = [symbol for symbol in answer.empty if symbol in ids]
     if call.fetcher.is_document:
         stored = {row.symbol: row for row in documents.store(connection, call, answer, ids.keys())}
@@ -302,8 +303,10 @@ def _store(
         queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
     finish([ids[symbol] for symbol in done])
     # Documents are told in the month in which we came to believe them: theirs may be years ago, or to come.
-    days = [o.observed_at.date() for o in observations if o.symbol in stored and o.symbol not in failed]
-    days += [call.claimed_at.astimezone(UTC).date() for d in answer.documents if d.symbol in stored]
+    months = months_of(of_symbols(observations, stored.keys() - failed))
+    if answer.documents:
+        this_month = call.claimed_at.astimezone(UTC).date().replace(day=1)
+        months[this_month] += sum(1 for document in answer.documents if document.symbol in stored)
     return Tally(
         call.data_type,
         added=sum(row.added for row in stored.values()),
@@ -311,16 +314,8 @@ def _store(
         failed=len(failures),
         held=len(doubts),
         symbols=set(done),
-        months=_months(days),
+        months=months,
     )
-
-
-def _months(days: Iterable[date]) -> Counter[date]:
-    """How many of the days lie in each month, by its first day."""
-    counted: Counter[date] = Counter()
-    for day, rows in Counter(days).items():
-        counted[day.replace(day=1)] += rows
-    return counted
 
 
 def _store_in_parts(engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str]) -> Tally:

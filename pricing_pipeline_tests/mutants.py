@@ -77,8 +77,8 @@ MUTANTS = (
         "prices are stored without the fence",
         "pricing_pipeline/settling.py",
         "_store",
-        "[o for o in answer.observations if o.symbol in ids]",
-        "list(answer.observations)",
+        "of_symbols(answer.observations, ids)",
+        "answer.observations",
         (_FENCE,),
     ),
     Mutant(

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pricing_pipeline.bars import symbols_of
 from pricing_pipeline.domain import Answer, Fetcher, Response, Window
 from pricing_pipeline.errors import (
     KeyRefused,
@@ -261,7 +262,7 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
     Raises SchemaDrift otherwise: a symbol that is lost without a word would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = {one.symbol for one in answer.observations} | {one.symbol for one in answer.documents}
+    observed = symbols_of(answer.observations) | {one.symbol for one in answer.documents}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1

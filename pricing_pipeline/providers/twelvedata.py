@@ -7,9 +7,10 @@ code in the body until about 2025, and come with their true status since: both a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -44,7 +45,7 @@ from pricing_pipeline.providers.values import (
     major_unit,
     merge,
     midnight,
-    plain_bar,
+    plain_bars,
     price_of,
     rescale,
     settle_days,
@@ -119,8 +120,12 @@ class _Bar(Schema):
 
 class _Series(Schema):
     meta: _SeriesMeta
-    values: list[_Bar]
+    values: list[object]
     status: Literal["ok"] = "ok"
+
+
+class _Bars(Schema):
+    values: list[_Bar]
 
 
 class _Error(Schema):
@@ -333,23 +338,25 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
         )
         return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
-    return settle_days(symbol, _bars(symbol, series.values, currency, power, window, now))
+    if power == 0 and window is not None and window.end < now.astimezone(UTC).date():
+        plain = _plain(symbol, series, currency, window)
+        if plain is not None:
+            return plain
+    bars = validate(_Bars, data, what).values
+    return settle_days(symbol, (_bar(symbol, bar, currency, power, window, now) for bar in bars))
 
 
-def _bars(
-    symbol: str, bars: Sequence[_Bar], currency: str, power: int, window: Window | None, now: datetime
-) -> Iterator[Observation | RejectedValue]:
-    """Every bar checked: of a span that has passed, plain ones by the short way."""
-    # ISO days compare as texts.
-    first, last = ("", "") if window is None else (window.start.isoformat(), window.end.isoformat())
-    if power != 0 or last >= now.astimezone(UTC).date().isoformat():
-        first = last = ""
-    for bar in bars:
-        day = bar.datetime
-        plain = None
-        if first <= day <= last:
-            plain = plain_bar(symbol, day, (bar.open, bar.high, bar.low, bar.close), bar.volume, currency)
-        yield plain or _bar(symbol, bar, currency, power, window, now)
+_COLUMNS = itemgetter("datetime", "open", "high", "low", "close", "volume")
+
+
+def _plain(symbol: str, series: _Series, currency: str, window: Window) -> Answer | None:
+    """Bars of a span that is over, if every value of theirs is there and plain."""
+    try:
+        days, opens, highs, lows, closes, volumes = zip(*map(_COLUMNS, series.values), strict=True)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError):  # one without a value, no object, none at all
+        return None
+    bars = plain_bars(symbol, currency, days, (opens, highs, lows, closes), volumes, window)
+    return None if bars is None else Answer(observations=bars)
 
 
 def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:

@@ -15,12 +15,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
+from operator import ge, le, lt
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
+from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import (
+    Adjustment,
     Answer,
     Document,
     FailureKind,
@@ -145,38 +148,76 @@ def check_bar(
         raise Implausible(f"{highest} with {scale} decimal places has more than {MAX_DIGITS} digits")
 
 
-_PLAIN_BAR = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}(?: [0-9]{1,9}\.[0-9]{1,9}){3}")
-_PLAIN_VOLUME = re.compile(r"[0-9]{1,18}")
+_PLAIN_DAYS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:,[0-9]{4}-[0-9]{2}-[0-9]{2})*")
+_PLAIN_VOLUMES = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*")
+_MOST_PLACES = 9
 
 
-def plain_bar(
+@lru_cache(maxsize=_MOST_PLACES)
+def _plain_prices(places: int) -> re.Pattern[str]:
+    one = rf"[0-9]{{1,{MAX_DIGITS - _MOST_PLACES}}}\.[0-9]{{{places}}}"
+    return re.compile(rf"{one}(?:,{one})*")
+
+
+def plain_bars(
     symbol: str,
-    day: str,
-    texts: tuple[Number | None, Number | None, Number | None, Number | None],
-    volume: Number | None,
     currency: str,
-) -> Observation | None:
-    """A daily bar whose prices (open, high, low, close) are spelled as nearly all are; None for any other.
+    days: Sequence[object],
+    prices: tuple[Sequence[object], Sequence[object], Sequence[object], Sequence[object]],
+    volumes: Sequence[object],
+    window: Window,
+) -> Bars | None:
+    """Daily bars by columns, as a decoded answer has them, if all are spelled as nearly all answers are; else None.
 
-    What it gives has passed every check of `price_of`, `volume_of` and `check_bar`: nine digits on either side of
-    the point fit 18 at any scale of the four. Answers of 5,000 bars take a third of the time that those take one by
-    one. Whether the day lies in the window is for the caller to see.
+    `prices` are open, high, low and close. What it gives has passed every check of `price_of`, `volume_of`,
+    `check_bar`, `calendar_day` and `check_day` (the window must be over), and stands in order, once a day. With nine
+    digits on either side of the point, the four fit 18 at any scale. One odd value, and all go the long way.
     """
-    open_text, high_text, low_text, text = texts
-    if type(text) is not str or not _PLAIN_BAR.fullmatch(f"{open_text} {high_text} {low_text} {text}"):
+    columns = (days, *prices, volumes)
+    if not days or not all(set(map(type, column)) == {str} for column in columns):
         return None
-    if type(open_text) is not str or type(high_text) is not str or type(low_text) is not str:
+    said_days, said_volumes = ",".join(days), ",".join(volumes)  # type: ignore[arg-type]
+    said_prices = ",".join([text for column in prices for text in column])  # type: ignore[misc]
+    places = len(said_prices.partition(",")[0].partition(".")[2])
+    if not 0 < places <= _MOST_PLACES:
         return None
-    if type(volume) is not str or not _PLAIN_VOLUME.fullmatch(volume):
+    is_plain = (
+        _PLAIN_DAYS.fullmatch(said_days)
+        and _PLAIN_VOLUMES.fullmatch(said_volumes)
+        and _plain_prices(places).fullmatch(said_prices)
+    )
+    if not is_plain:
         return None
-    open_, high, low, close = Decimal(open_text), Decimal(high_text), Decimal(low_text), Decimal(text)
-    if not (0 < low <= open_ <= high and low <= close <= high):
+    amounts = list(map(int, said_prices.replace(".", "").split(",")))
+    numbers = list(map(int, said_volumes.split(",")))
+    texts = said_days.split(",")
+    count = len(days)
+    # A comma inside a value would shift all that follow it.
+    if len(amounts) != 4 * count or len(numbers) != count or len(texts) != count:
         return None
+    opens, highs, lows, closes = (amounts[start : start + count] for start in range(0, 4 * count, count))
     try:
-        at = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+        ordinals = list(map(date.toordinal, map(date.fromisoformat, texts)))
     except ValueError:
         return None
-    return Observation(symbol, at, close, text, currency, open_, high, low, Decimal(volume))
+    is_sound = (
+        min(lows) > 0
+        and all(map(le, lows, opens))
+        and all(map(le, lows, closes))
+        and all(map(ge, highs, opens))
+        and all(map(ge, highs, closes))
+        and all(map(lt, ordinals, ordinals[1:]))
+        and window.start.toordinal() <= ordinals[0]
+        and ordinals[-1] <= window.end.toordinal()
+    )
+    if not is_sound:
+        return None
+    return Bars(
+        *(symbol, currency, Adjustment.RAW, texts, ordinals, places),
+        (opens, highs, lows, closes),
+        numbers,
+        prices[3],  # type: ignore[arg-type]
+    )
 
 
 def _exponent(value: Decimal) -> int:

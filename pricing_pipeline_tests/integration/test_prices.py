@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import prices
-from pricing_pipeline.domain import Call
+from pricing_pipeline.bars import Bars
+from pricing_pipeline.domain import Call, Observation, Window
+from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -28,6 +31,7 @@ from pricing_pipeline_tests.fix_core import (
     sample_template,
 )
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sessions import joined, meanwhile
 
 template = sample_template
 
@@ -205,6 +209,58 @@ def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
     again = core.store(next_call(core, DAILY, "AAPL", days=MARCH), *bars)["AAPL"]
     assert (again.added, again.revised) == (0, 0)
     assert versions(core) == before
+
+
+def bars_of(*closes: str, first: date = date(2010, 3, 1)) -> Bars:
+    """Bars by columns, a day each."""
+    days = [(first + timedelta(days=number)).isoformat() for number in range(len(closes))]
+    high, low = ["99.00000"] * len(days), ["0.50000"] * len(days)
+    found = plain_bars(
+        "AAPL", "USD", days, (list(closes), high, low, list(closes)), ["7"] * len(days), Window(*MARCH)
+    )
+    assert found is not None
+    return found
+
+
+def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> None:
+    """New days, the same again, and an overlap of which one day was corrected; some need more places than others."""
+
+    def store(bars: Sequence[Observation]) -> tuple[int, int]:
+        call = next_call(core, DAILY, "AAPL", days=MARCH)
+        with core.engine.begin() as connection:
+            (stored,) = prices.store(connection, call, bars)
+        return stored.added, stored.revised
+
+    first = bars_of("10.50000", "10.51250", "10.52000")
+    assert store(first) == (3, 0)
+    scales = core.rows("SELECT scale FROM pricing.price_history ORDER BY observed_at")
+    assert [row.scale for row in scales] == [2, 4, 2]
+    before = versions(core)
+    assert store(first) == store(list(first)) == (0, 0)
+    assert versions(core) == before
+    clock.advance(60)
+    assert store(bars_of("10.53000", "10.51250", "10.52000", "10.60000")) == (1, 1)
+    assert list(map(Decimal, closes(core).values())) == list(
+        map(Decimal, ("10.53", "10.5125", "10.52", "10.6"))
+    )
+    (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
+    assert tuple(kept) == (1050, 2)
+
+
+def test_f3_days_that_another_call_stores_in_the_same_moment_are_a_conflict(core: Core) -> None:
+    """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
+    one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
+    with core.engine.begin() as connection:
+        prices.store(connection, one, bars_of("10.50000", "10.51000"))
+        thread, faults = meanwhile(
+            core.engine, lambda session: prices.store(session, other, bars_of("10.50000", "10.52000"))
+        )
+    with pytest.raises(DBAPIError) as fault:
+        joined(thread, faults)
+    assert getattr(fault.value.orig, "sqlstate", None) == "40001"
+    with core.engine.begin() as connection:
+        (stored,) = prices.store(connection, other, bars_of("10.50000", "10.52000"))
+    assert (stored.added, stored.revised) == (0, 1)
 
 
 def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,10 +17,8 @@ from pricing_pipeline.providers.base import check_answer, decode_json, parse_ret
 from pricing_pipeline.providers.values import (
     Implausible,
     calendar_day,
-    check_bar,
     decimal_of,
     midnight,
-    plain_bar,
     price_of,
     rescale,
     settle_days,
@@ -190,56 +187,6 @@ def test_an_answer_accounts_for_each_symbol_exactly_once() -> None:
 
 
 # The short way of long histories
-
-
-@pytest.mark.parametrize(
-    ("day", "texts", "volume"),
-    [
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0"), "1000"),
-        ("2026-03-10", ("1.50000", "1.50000", "1.50000", "1.50000"), "0"),
-        ("2026-03-10", ("123456789.123456789", "123456789.2", "0.000000001", "5.0"), "9" * 18),
-        ("2024-02-29", ("1.5", "2.5", "1.4", "2.0"), "1000"),
-    ],
-)
-def test_b18_the_short_way_gives_what_the_long_one_gives(
-    day: str, texts: tuple[str, str, str, str], volume: str
-) -> None:
-    bar = plain_bar("A", day, texts, volume, "USD")
-    assert bar is not None
-    open_, high, low, close = map(price_of, texts)
-    check_bar(close, open_, high, low)
-    at = midnight(calendar_day(day))
-    long = Observation("A", at, close, texts[3], "USD", open_, high, low, volume_of(volume))
-    assert bar == long
-    assert [format(one, "f") for one in (bar.open, bar.high, bar.low, bar.close)] == list(texts)
-
-
-@pytest.mark.parametrize(
-    ("day", "texts", "volume"),
-    [
-        ("2026-02-30", ("1.5", "2.5", "1.4", "2.0"), "1000"),
-        ("2026-3-1", ("1.5", "2.5", "1.4", "2.0"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.6", "2.0"), "1000"),  # low above open
-        ("2026-03-10", ("1.5", "1.9", "1.4", "2.0"), "1000"),  # high below close
-        ("2026-03-10", ("0.0", "0.0", "0.0", "0.0"), "1000"),
-        ("2026-03-10", ("-1.5", "2.5", "-1.6", "2.0"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "NaN"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2e3"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "1234567890.5"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0\n"), "1000"),
-        ("2026-03-10", ("1.5 2.5", "1.4", "", "2.0"), "1000"),
-        ("2026-03-10", ("\u0661.5", "2.5", "1.4", "2.0"), "1000"),
-        ("2026-03-10", (Decimal("1.5"), "2.5", "1.4", "2.0"), "1000"),
-        ("2026-03-10", (None, "2.5", "1.4", "2.0"), "1000"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0"), "-1"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0"), "10.5"),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0"), None),
-        ("2026-03-10", ("1.5", "2.5", "1.4", "2.0"), 1000),
-    ],
-)
-def test_b18_whatever_is_not_plain_goes_the_long_way(day: str, texts: Any, volume: Any) -> None:
-    assert plain_bar("A", day, texts, volume, "USD") is None
 
 
 def test_b18_days_that_come_in_order_are_kept_as_they_are_and_others_sorted() -> None:

@@ -85,10 +85,11 @@ BEGIN
         ORDER BY h.observed_at DESC LIMIT 1) earlier ON true
     LEFT JOIN LATERAL (
         SELECT array_agg(h.observed_at) AS times, array_agg(h.fetched_at) AS recorded FROM pricing.price_history h
-        WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at) same ON true;
+        WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
+          AND (h.fetched_at < h.observed_at + interval '25 hours' OR (newest.adjustment = 'splits' AND splits.days IS NOT NULL))) same ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_basis(text, text[], timestamptz[], timestamptz[]) IS
-    'What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when the stored values were recorded.';
+    'What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_overlap(

@@ -18,32 +18,8 @@ LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan A
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
-    written bigint;
 BEGIN
     PERFORM pricing.verify_instruments(wanted_type, symbols, currencies);
-    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
-    IF NOT is_latest AND NOT EXISTS (
-        SELECT FROM (SELECT s.symbol, min(s.at) AS first, max(s.at) AS last FROM unnest(symbols, times) AS s (symbol, at) GROUP BY 1) g
-        WHERE EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = g.symbol
-                                                            AND h.observed_at BETWEEN g.first AND g.last OFFSET 0)) THEN
-        INSERT INTO pricing.price_history AS h
-            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at, adjustment)
-        SELECT wanted_type, v.symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
-               v.currency, v.volume, from_provider, from_call, now_, v.adjustment
-        FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, adjustments)
-            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment)
-        ORDER BY v.symbol, v.observed_at
-        ON CONFLICT (data_type, symbol, observed_at) DO NOTHING;
-        GET DIAGNOSTICS written = ROW_COUNT;
-        IF written < cardinality(symbols) THEN
-            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_type
-                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
-        END IF;
-        RETURN QUERY SELECT s.symbol, count(*), 0::bigint, 'stored' FROM unnest(symbols) AS s (symbol) GROUP BY 1;
-        RETURN;
-    END IF;
-
     RETURN QUERY
     -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
     -- it is believed. An equal stamp with the same value confirms, with another value revises.
@@ -119,6 +95,82 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
     'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_bars(
+    wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
+    times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
+    scales smallint[], volumes numeric[])
+RETURNS TABLE (added bigint, revised bigint)
+-- Compared with what is stored by one pass over both, never by a look into the index for each of thousands of bars.
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    first_at timestamptz := times[1];
+    last_at timestamptz := times[cardinality(times)];
+BEGIN
+    PERFORM pricing.verify_instruments(wanted_type, ARRAY[wanted_symbol], ARRAY[named_currency]);
+    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
+    IF NOT EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                                                         AND h.observed_at BETWEEN first_at AND last_at) THEN
+        revised := 0;
+        -- ON CONFLICT would look into the index twice and write twice as much into the log.
+        BEGIN
+            INSERT INTO pricing.price_history
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, fetched_at, adjustment)
+            SELECT wanted_type, wanted_symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
+                   named_currency, v.volume, from_provider, from_call, now_, basis
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume);
+            GET DIAGNOSTICS added = ROW_COUNT;
+        EXCEPTION WHEN unique_violation THEN
+            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
+                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
+        END;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    WITH differing AS MATERIALIZED (
+        SELECT v.*, h AS old, h.data_type IS NULL AS is_new
+        FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
+            AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume)
+        LEFT JOIN pricing.price_history h
+            ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
+               AND h.observed_at = v.observed_at
+        WHERE h.data_type IS NULL
+           OR NOT (pricing.same_amount(h.amount, h.scale, v.amount, v.scale)
+                   AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)
+                   AND pricing.same_amount(h.high_amount, h.scale, v.high_amount, v.scale)
+                   AND pricing.same_amount(h.low_amount, h.scale, v.low_amount, v.scale)
+                   AND h.volume IS NOT DISTINCT FROM v.volume AND h.currency IS NOT DISTINCT FROM named_currency)),
+    kept AS (
+        INSERT INTO pricing.price_revisions
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, recorded_at, revised_at, revised_by, adjustment)
+        SELECT wanted_type, wanted_symbol, d.observed_at, (d.old).amount, (d.old).open_amount, (d.old).high_amount,
+               (d.old).low_amount, (d.old).scale, (d.old).currency, (d.old).volume, (d.old).provider, (d.old).call_id,
+               (d.old).fetched_at, now_, from_call, (d.old).adjustment
+        FROM differing d WHERE NOT d.is_new ORDER BY d.observed_at),
+    written AS (
+        INSERT INTO pricing.price_history AS h
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, fetched_at, adjustment)
+        SELECT wanted_type, wanted_symbol, d.observed_at, d.amount, d.open_amount, d.high_amount, d.low_amount, d.scale,
+               named_currency, d.volume, from_provider, from_call, now_, basis
+        FROM differing d ORDER BY d.observed_at
+        ON CONFLICT (data_type, symbol, observed_at) DO UPDATE
+            SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
+                low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
+                volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
+                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment)
+    SELECT count(*) FILTER (WHERE d.is_new), count(*) FILTER (WHERE NOT d.is_new) FROM differing d;
+END $$;
+COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+    'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.';
 
 
 CREATE OR REPLACE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void

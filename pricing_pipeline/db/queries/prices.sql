@@ -6,6 +6,13 @@ SELECT symbol, added, revised, outcome FROM pricing.merge_prices(
     CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
     CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));
 
+-- name: merge_bars
+-- Move the bars of one symbol into history.
+SELECT added, revised FROM pricing.merge_bars(
+    :data_type, :provider, :call_id, :symbol, CAST(:currency AS text), :adjustment,
+    CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]));
+
 -- name: settle
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
 SELECT added, revised FROM pricing.settle_prices(
@@ -24,10 +31,12 @@ SELECT pricing.confirm_prices(:data_type, CAST(:symbols AS text[]));
 SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS date), CAST(:last_day AS date));
 
 -- name: known
--- What an answer's values are judged by and stored with, for each symbol.
+-- What an answer's values are judged by and stored with, for each symbol. Times of what is stored come as microseconds since
+-- 1970: thousands of whole numbers are read in a tenth of the time.
 SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
        earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale,
-       same_times, same_amounts, same_scales
+       (SELECT array_agg((date_part('epoch', t.at) * 1000000)::bigint) FROM unnest(same_times) AS t (at)) AS same_times,
+       same_amounts, same_scales
 FROM pricing.known_values(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                           CAST(:last_times AS timestamptz[]), :is_latest);
 

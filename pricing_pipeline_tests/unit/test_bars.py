@@ -1,0 +1,294 @@
+"""Bars by columns are read, judged and made amounts as they are one by one, only faster."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import starmap
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
+from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
+from pricing_pipeline.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.plausibility import Known, Point, judge
+from pricing_pipeline.providers.values import (
+    calendar_day,
+    check_bar,
+    midnight,
+    plain_bars,
+    price_of,
+    volume_of,
+)
+from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
+
+PLAIN = ("2026-03-10", "1.50000", "2.50000", "1.40000", "2.00000", "1000")
+YEAR = Window(date(2026, 1, 1), date(2026, 12, 31))
+
+Row = tuple[Any, Any, Any, Any, Any, Any]
+"""Day, open, high, low, close and volume as an answer spells them."""
+
+
+def read(*rows: Row, window: Window = YEAR) -> Bars | None:
+    days, opens, highs, lows, closes, volumes = zip(*rows, strict=True)
+    return plain_bars("A", "USD", days, (opens, highs, lows, closes), volumes, window)
+
+
+def one_by_one(day: str, *prices_and_volume: str) -> Observation:
+    *texts, volume = prices_and_volume
+    open_, high, low, close = map(price_of, texts)
+    check_bar(close, open_, high, low)
+    return Observation(
+        "A", midnight(calendar_day(day)), close, texts[3], "USD", open_, high, low, volume_of(volume)
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [PLAIN],
+        [
+            ("2026-03-10", "1.5", "1.5", "1.5", "1.5", "0"),
+            ("2026-03-11", "2.5", "3.5", "1.4", "2.0", "9" * 18),
+        ],
+        [("2026-03-10", "123456789.123456789", "123456789.200000000", "0.000000001", "5.000000000", "1")],
+        [PLAIN, ("2026-12-31", *PLAIN[1:])],
+    ],
+)
+def test_b18_the_short_way_gives_what_the_long_one_gives(rows: list[Row]) -> None:
+    bars = read(*rows)
+    assert bars is not None
+    long = list(starmap(one_by_one, rows))
+    assert list(bars) == long
+    assert (bars[0], bars[-1], list(bars[:1]), len(bars)) == (long[0], long[-1], long[:1], len(long))
+    assert [format(one, "f") for one in (bars[0].open, bars[0].high, bars[0].low) if one] == list(
+        rows[0][1:4]
+    )
+    assert spans(bars) == spans(long)
+    assert months_of(bars) == months_of(long)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *(
+            (0, day)
+            for day in ("2026-02-30", "2026-3-1", "20260310", "2026-W11-2", "2025-12-31", "2027-01-01")
+        ),
+        *((0, day) for day in ("2026-03-1\u0661", "2026-03-10T00:00", 20260310, None)),
+        *((3, low) for low in ("1.60000", "0.00000", "-1.4000", "+1.40000", "1_0.00000", " 1.40000")),
+        *((2, high) for high in ("1.90000", "1.40000")),
+        *(
+            (4, close)
+            for close in ("NaN", "2e3", "2", "2.0", "2.0000000000", "1234567890.50000", "2.00000\n")
+        ),
+        *((4, close) for close in ("\u0661.50000", "2,00000", "2.0.0000", "200000.", ".200000", "", None)),
+        *((4, close) for close in (Decimal("2.00000"), 2, True)),
+        *((5, volume) for volume in ("-1", "10.5", "", "1,000", "1_000", "9" * 19, None, 1000)),
+    ],
+)
+def test_b18_what_is_not_plain_goes_the_long_way_with_all_its_neighbours(place: int, value: object) -> None:
+    odd = (*PLAIN[:place], value, *PLAIN[place + 1 :])
+    assert read(odd) is None  # type: ignore[arg-type]
+    before, behind = ("2026-03-09", *PLAIN[1:]), ("2026-03-11", *PLAIN[1:])
+    assert read(before, PLAIN, behind) is not None
+    assert read(before, odd, behind) is None  # type: ignore[arg-type]
+
+
+def test_b18_a_comma_cannot_make_two_values_of_one() -> None:
+    shifted = ("2026-03-10", "1.50000,1.50000", "2.50000", "1.40000", "2.00000", "1000")
+    assert read(shifted, ("2026-03-11", "1.50000", "2.50000", "1.40000", "2.00000", "1000")) is None
+    assert read(PLAIN, PLAIN) is None, "no day twice"
+    assert read(("2026-03-11", *PLAIN[1:]), PLAIN) is None, "in the order of time"
+    assert plain_bars("A", "USD", [], ([], [], [], []), [], YEAR) is None
+
+
+def recorded(symbol: str) -> list[Row]:
+    """Thirteen years of days that came true, with their splits."""
+    return [
+        (
+            bar.day.isoformat(),
+            *(f"{Decimal(text):.5f}" for text in (bar.open, bar.high, bar.low, bar.close)),
+            str(bar.volume),
+        )
+        for bar in recorded_bars()[symbol]
+    ]
+
+
+ALL = Window(date(1990, 1, 1), date(2026, 1, 1))
+
+
+@cache
+def columns(symbol: str) -> Bars:
+    found = read(*recorded(symbol), window=ALL)
+    assert found is not None
+    return found
+
+
+def some(bars: Bars, dice: random.Random) -> Bars:
+    """A year or two of them."""
+    start = dice.randrange(max(len(bars) - 200, 1))
+    part = slice(start, start + dice.choice((15, 200, 500)))
+    prices = (bars.opens[part], bars.highs[part], bars.lows[part], bars.closes[part])
+    return Bars(
+        *("A", bars.currency, bars.adjustment, bars.days[part], bars.ordinals[part], bars.scale),
+        prices,
+        bars.volumes[part],
+        bars.texts[part],
+    )
+
+
+def with_fault(bars: Bars, dice: random.Random) -> Bars:
+    """The same with some days multiplied, as by a unit, a typing error or a split."""
+    factor, first = dice.choice((2, 4, 10, 100, 3)), dice.randrange(len(bars))
+    last = first + dice.choice((1, 1, 3, 30, len(bars)))
+
+    def shifted(amounts: Sequence[int]) -> list[int]:
+        return [amount * factor if first <= place < last else amount for place, amount in enumerate(amounts)]
+
+    prices = (shifted(bars.opens), shifted(bars.highs), shifted(bars.lows), shifted(bars.closes))
+    return Bars(
+        *("A", bars.currency, bars.adjustment, bars.days, bars.ordinals, bars.scale),
+        prices,
+        bars.volumes,
+        bars.texts,
+    )
+
+
+def stored(bars: Bars, days: range, scale: int = 5, by: int = 1) -> StoredValues:
+    microseconds = bars.microseconds
+    unit = 10 ** (scale - bars.scale)
+    return StoredValues(
+        [microseconds[day] for day in days],
+        [bars.closes[day] * unit + by - 1 for day in days],
+        [scale] * len(days),
+    )
+
+
+def knowns(bars: Bars, dice: random.Random) -> Known:
+    """Something of what may be known before an answer comes."""
+    start = dice.randrange(len(bars))
+    days = range(start, min(start + dice.choice((1, 40, 4000)), len(bars)))
+    newest = bars[dice.randrange(len(bars))]
+    return Known(
+        currency=dice.choice((None, "USD", "USD", "EUR")),
+        adjustment=dice.choice((None, Adjustment.RAW, Adjustment.RAW, Adjustment.SPLITS)),
+        lowest=dice.choice((None, None, min(row.low or row.close for row in bars), Decimal("50"))),
+        highest=dice.choice((None, None, max(row.high or row.close for row in bars), Decimal("90"))),
+        newest_at=newest.observed_at,
+        are_jumps_trusted=dice.random() < 0.2,
+        stored=dice.choice(
+            (StoredValues(), stored(bars, days), stored(bars, days, 7), stored(bars, days, by=2))
+        ),
+        anchors=tuple(
+            Point(at, newest.close * dice.choice((1, 1, 1, Decimal("1.2"), 3)))
+            for at in (
+                newest.observed_at,
+                newest.observed_at + timedelta(hours=13),
+                bars[0].observed_at - timedelta(days=dice.choice((3, 400))),
+                bars[-1].observed_at + timedelta(days=1),
+            )
+            if dice.random() < 0.3
+        ),
+        splits=dice.choice(((), (), ((date(2008, 2, 28), 2.0),), ((newest.observed_at.date(), 4.0),))),
+        are_splits_told=dice.random() < 0.5,
+    )
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_f6_columns_are_judged_as_their_bars_are_one_by_one(symbol: str) -> None:
+    """Whatever is known and whatever is wrong: what the columns let pass, each bar passes; and the other way round."""
+    dice = random.Random(symbol)
+    for _ in range(25):
+        whole = some(columns(symbol), dice)
+        bars = with_fault(whole, dice) if dice.random() < 0.5 else whole
+        known = knowns(whole, dice)
+        short = judge(known, bars, Fetcher.DAILY_BARS, is_latest=False)
+        long = judge(known, list(bars), Fetcher.DAILY_BARS, is_latest=False)
+        assert list(short.good) == long.good
+        assert (short.held, short.other_basis, short.restatement) == (
+            long.held,
+            long.other_basis,
+            long.restatement,
+        )
+
+
+def test_f6_a_calm_history_is_judged_without_an_object_for_each_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New, and once more when it is stored; between what is believed before it and after."""
+    bars = columns("IBM")
+    first, last = bars[0], bars[-1]
+    around = (
+        Point(first.observed_at - timedelta(days=3), first.close),
+        Point(last.observed_at + timedelta(days=3), last.close),
+    )
+    new = Known(currency="USD", lowest=Decimal(1), highest=Decimal(1000), anchors=around)
+    again = replace(new, stored=stored(bars, range(len(bars)), 6), newest_at=last.observed_at)
+
+    def refuse(self: Bars, number: int) -> Observation:
+        raise AssertionError("a bar was made")
+
+    monkeypatch.setattr(Bars, "_made", refuse)
+    for known in (new, again):
+        assert judge(known, bars, Fetcher.DAILY_BARS, is_latest=False).good is bars
+
+
+def test_f5_one_stored_day_that_comes_otherwise_is_seen() -> None:
+    bars = columns("IBM")
+    for days in (range(len(bars)), range(700, 900), range(5)):
+        assert stored(bars, days).are_in(bars)
+        assert stored(bars, days, 7).are_in(bars)
+        assert not stored(bars, days, 7, by=2).are_in(bars)
+    other = StoredValues([bars.microseconds[0] - 86_400_000_000], [1], [0])
+    assert other.are_in(bars), "a day that does not come again says nothing"
+    assert dict(stored(bars, range(2), 7)) == {row.observed_at: row.close for row in bars[:2]}
+
+
+@given(
+    st.integers(1, 9).flatmap(
+        lambda scale: st.tuples(
+            st.just(scale), st.lists(st.integers(1, 10 ** (9 + scale) - 1), min_size=4, max_size=4)
+        )
+    ),
+    st.integers(0, 12),
+    st.integers(0, 8),
+)
+@settings(max_examples=200, deadline=None)
+def test_a9_amounts_of_columns_are_those_of_each_bar(
+    price: tuple[int, list[int]], at_least: int, zeros: int
+) -> None:
+    scale, amounts = price
+    low, open_, close, high = sorted(max(amount // 10**zeros, 1) * 10**zeros for amount in amounts)
+    rows = [(PLAIN[0], open_, high, low, close), (PLAIN[0], 10**scale, 10**scale, 10**scale, 10**scale)]
+    prices = tuple(list(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    days = ["2026-03-10", "2026-03-11"]
+    ordinals = [date.fromisoformat(day).toordinal() for day in days]
+    bars = Bars("A", "USD", Adjustment.RAW, days, ordinals, scale, prices, [1, 1], ["", ""])  # type: ignore[arg-type]
+    found = amounts_of(bars, at_least)
+    if found is None:
+        assert at_least > 9
+        return
+    columns_, scales = found
+    assert scales == [scale_of(row, at_least) for row in bars]
+    for column, name in zip(columns_, ("open", "high", "low", "close"), strict=True):
+        assert column == [to_amount(getattr(row, name), own) for row, own in zip(bars, scales, strict=True)]
+
+
+def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
+    """All of them are on another basis, and a split of theirs is known."""
+    known = Known(adjustment=Adjustment.SPLITS, splits=((date(2005, 2, 28), 2.0),))
+    verdict = judge(known, columns("IBM"), Fetcher.DAILY_BARS, is_latest=False)
+    assert (verdict.good, verdict.held, verdict.other_basis) == ([], [], len(columns("IBM")))
+
+
+def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:
+    bars = columns("IBM")
+    at = datetime(2013, 2, 1, tzinfo=UTC)
+    for moment in (at, at + timedelta(seconds=1), at - timedelta(seconds=1), at + timedelta(days=400)):
+        assert list(after(bars, moment)) == list(after(list(bars), moment))
