@@ -390,7 +390,7 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT data_type_is_plain_name CHECK ((data_type ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT documents_have_no_backfill CHECK (((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text])) OR (history_from IS NULL)))
     CONSTRAINT estimate_is_positive CHECK ((estimated_data_size_bytes > 0))
-    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text])))
+    CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text, 'dividends'::text, 'splits'::text])))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
     CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
     CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))

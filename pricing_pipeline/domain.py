@@ -25,6 +25,10 @@ class Fetcher(StrEnum):
     """What a company has earned per share, and is expected to: a document for each report."""
     INCOME_STATEMENT = "income_statement"
     """A company's annual income statements: a document for each fiscal year."""
+    DIVIDENDS = "dividends"
+    """What a share has paid: a document for each day that it first traded without. They are corporate actions, too."""
+    SPLITS = "splits"
+    """What a share was split into: a document for each such day. They are corporate actions, too."""
 
     @property
     def is_document(self) -> bool:
@@ -32,7 +36,9 @@ class Fetcher(StrEnum):
         return self in _DOCUMENTS
 
 
-_DOCUMENTS = frozenset({Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT})
+_DOCUMENTS = frozenset(
+    {Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT, Fetcher.DIVIDENDS, Fetcher.SPLITS}
+)
 
 
 class FailureKind(StrEnum):

@@ -241,6 +241,26 @@ def _fmp_income(asked: Sequence[str], values: Sequence[Value]) -> object:
     ]
 
 
+def _fmp_dividends(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [
+        {
+            "symbol": one.symbol,
+            "date": "2025-08-11",
+            "recordDate": "2025-08-11",
+            "paymentDate": "2025-08-14",
+            "declarationDate": "2025-07-31",
+            "adjDividend": 0.26,
+            "dividend": 0.26,
+            "frequency": "Quarterly",
+        }
+        for one in values
+    ]
+
+
+def _fmp_splits(asked: Sequence[str], values: Sequence[Value]) -> object:
+    return [{"symbol": one.symbol, "date": "2020-08-31", "numerator": 4, "denominator": 1} for one in values]
+
+
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
 _SAID = {"names_currency": True}
@@ -266,4 +286,6 @@ SAMPLES = (
     Sample("fmp", Fetcher.PROFILE, _SHARES, _NO_SHARES, _fmp_profile),
     Sample("fmp", Fetcher.EARNINGS, _SHARES, _NO_SHARES, _fmp_earnings),
     Sample("fmp", Fetcher.INCOME_STATEMENT, _SHARES, _NO_SHARES, _fmp_income),
+    Sample("fmp", Fetcher.DIVIDENDS, _SHARES, _NO_SHARES, _fmp_dividends),
+    Sample("fmp", Fetcher.SPLITS, _SHARES, _NO_SHARES, _fmp_splits),
 )

@@ -16,7 +16,7 @@ RULES = {
     "key_name_is_plain": "a key's name has 1 to 48 small letters, digits, _ or - and begins with a letter or a digit",
     "key_limit_is_positive": "a limit is a whole number of units, at least 1",
     "key_limit_has_limit": "the provider has no limit of this name; see pricing.provider_limits",
-    "fetcher_is_known": "a fetcher is quote, daily_bars or nav",
+    "fetcher_is_known": "a fetcher is quote, daily_bars, nav, profile, earnings, income_statement, dividends or splits",
     "scheduled_types_have_a_schedule": "a scheduled type needs a schedule, and only a scheduled type has one",
     "data_type_registry_pkey": "a data type of this name is there already",
 }

@@ -1,4 +1,4 @@
-"""Financial Modeling Prep (`stable` API): quotes, daily bars and, by fmp_documents.py, documents.
+"""Financial Modeling Prep (`stable` API): quotes, daily bars and, by fmp_documents.py and fmp_actions.py, documents.
 
 Only its URLs and its answers are known here. Answers are flat lists, newest first; an unknown symbol is an
 empty list. Refusals are JSON or plain text, and one of them was seen with HTTP 200, so words decide before
@@ -38,6 +38,7 @@ from pricing_pipeline.providers.base import (
     validate,
     words_of,
 )
+from pricing_pipeline.providers.fmp_actions import actions_of
 from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -69,7 +70,10 @@ _PATHS = {
     Fetcher.PROFILE: "/profile",
     Fetcher.EARNINGS: "/earnings",
     Fetcher.INCOME_STATEMENT: "/income-statement",
+    Fetcher.DIVIDENDS: "/dividends",
+    Fetcher.SPLITS: "/splits",
 }
+_ACTIONS = frozenset({Fetcher.DIVIDENDS, Fetcher.SPLITS})
 _BATCH = "/batch-quote"
 
 _GATED_VALUE = re.compile(r"value set for '(\w+)'|Premium Query Parameter: '(\w+)'")
@@ -217,7 +221,8 @@ class Fmp:
                 answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(strangers[:3])}"))
             elif symbol in rows:
                 answers.append(_one(fetcher, symbol, rows[symbol], window, now, alone=len(symbols) == 1))
-            elif window is not None:
+            elif window is not None or fetcher in _ACTIONS:
+                # Most shares were never split, and many pay nothing: unknown symbols look the same.
                 answers.append(Answer(empty=frozenset({symbol})))
             else:
                 answers.append(_unknown(symbol, fetcher))
@@ -309,7 +314,8 @@ def _one(
     alone: bool,
 ) -> Answer:
     """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it."""
-    if not fetcher.is_document and symbol.endswith(_IN_HUNDREDTHS):
+    is_money = not fetcher.is_document or fetcher is Fetcher.DIVIDENDS
+    if is_money and symbol.endswith(_IN_HUNDREDTHS):
         return _unclear(symbol)
     what = f"fmp's {fetcher!s} of {symbol}"
     try:
@@ -319,6 +325,8 @@ def _one(
             case Fetcher.DAILY_BARS:
                 bars = [validate(_Bar, row, what) for row in rows]
                 return settle_days(symbol, [_bar(bar, window, now) for bar in bars])
+            case Fetcher.DIVIDENDS | Fetcher.SPLITS:
+                return actions_of(fetcher, symbol, rows, what, now)
             case _:
                 return documents_of(fetcher, symbol, rows, what, now)
     except Implausible as fault:
@@ -331,8 +339,8 @@ def _one(
 
 def _unclear(symbol: str) -> Answer:
     message = (
-        f"fmp names no currency, and {symbol} may be quoted in hundredths of one, so its price could be a "
-        "hundred times too high; nothing was stored. Route it to a provider that names the currency."
+        f"fmp names no currency, and {symbol} may be quoted in hundredths of one, so what it says could be "
+        "a hundred times too high; nothing was stored. Route it to a provider that names the currency."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.MISCONFIGURED, message),))
 

@@ -28,4 +28,6 @@ INSERT INTO pricing.provider_capabilities
     ('fmp',        'daily_bars', 1,   1, 1, 0, 1825, 60, false),
     ('fmp',        'profile',          1, 1, 1, 0, 1, 0, true),
     ('fmp',        'earnings',         1, 1, 1, 0, 1, 0, true),
-    ('fmp',        'income_statement', 1, 1, 1, 0, 1, 0, true);
+    ('fmp',        'income_statement', 1, 1, 1, 0, 1, 0, true),
+    ('fmp',        'dividends',        1, 1, 1, 0, 1, 0, true),
+    ('fmp',        'splits',           1, 1, 1, 0, 1, 0, true);

@@ -7,10 +7,12 @@ It has shares only. Where recordings are silent, the choice is named at its plac
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from pricing_pipeline.sandbox import company_events as events
 from pricing_pipeline.sandbox import fmp_company as company
 from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
 from pricing_pipeline.sandbox.fmp_company import Digits, Row
@@ -70,6 +72,8 @@ class Fmp:
             "profile": self._profile,
             "earnings": self._earnings,
             "income-statement": self._statements,
+            "dividends": self._dividends,
+            "splits": self._splits,
         }
 
     def read(
@@ -200,9 +204,48 @@ class Fmp:
             raise _Refused(400, "Query Error: Invalid or missing query parameter - period")
         return company.statements(instrument.symbol, call.now.astimezone(UTC).date(), _limit(call))
 
+    def _dividends(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        """All that were paid, newest first, and those of the next month, which are announced."""
+        today = call.now.astimezone(instrument.zone).date()
+        paid = events.dividends(self._market, instrument, instrument.first_day, today + timedelta(days=30))
+        shares = self._splits_until(instrument, today)
+        found: list[Row] = []
+        for payment in reversed(paid):
+            later = math.prod(split.ratio for split in shares if split.day > payment.day)
+            found.append(
+                {
+                    "symbol": instrument.symbol,
+                    "date": str(payment.day),
+                    "recordDate": str(payment.day),
+                    "paymentDate": str(payment.day + timedelta(days=21)),
+                    "declarationDate": str(payment.day - timedelta(days=30)),
+                    "adjDividend": _number(divided(payment.units, later)),
+                    "dividend": _number(payment.units),
+                    "frequency": "Quarterly",
+                }
+            )
+        return found
+
+    def _splits(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
+        today = call.now.astimezone(instrument.zone).date()
+        return [
+            {
+                "symbol": instrument.symbol,
+                "date": str(split.day),
+                "numerator": split.ratio,
+                "denominator": 1,
+            }
+            for split in reversed(self._splits_until(instrument, today))
+        ]
+
+    def _splits_until(self, instrument: Instrument, last: date) -> list[events.Split]:
+        # Only recorded days have splits, and those are the first ones.
+        bars = self._market.final_bars(instrument, instrument.first_day, last)
+        return events.splits(self._market, instrument, [bar for bar in bars if bar.recorded is not None])
+
 
 def _bar(instrument: Instrument, bar: Bar) -> Row:
-    split = 1 if bar.recorded is None else bar.recorded.split
+    split = events.divisor(bar)
     opened, high, low, close = (divided(price, split) for price in bar.prices[:4])
     return {
         "symbol": instrument.symbol,

@@ -109,6 +109,19 @@ class Market:
         """Whole days from `first` to `last`, both included. The caller keeps `last` out of the future."""
         return self._series(instrument).between(max(first, instrument.first_day), last)
 
+    def trading_day_from(self, instrument: Instrument, day: date) -> date:
+        """The first trading day that is not before `day`."""
+        series = self._series(instrument)
+        while not series.is_trading_day(day):
+            day += timedelta(days=1)
+        return day
+
+    def close_before(self, instrument: Instrument, day: date) -> int | None:
+        """The close of the last trading day before `day`, None before the first one."""
+        if day <= instrument.first_day:
+            return None
+        return self._series(instrument).before(day, 1)[-1].close
+
     def forming_bar(self, instrument: Instrument, now: datetime) -> Bar | None:
         """Today's bar as far as the day has come, or None when no day is in progress."""
         today = now.astimezone(instrument.zone).date()

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
+from pricing_pipeline.sandbox import company_events as events
 from pricing_pipeline.sandbox.calls import JSON, Admission, ProviderCall, Reply
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument
 from pricing_pipeline.sandbox.limits import UnitWindow
@@ -113,9 +114,9 @@ class Yahoo:
         series: dict[str, object] = {"meta": meta}
         if bars:
             series["timestamp"] = [self._opening(instrument, bar.day) for bar in bars]
-            splits = self._splits(instrument, bars)
-            if splits and "split" in call.params.get("events", ""):
-                series["events"] = {"splits": splits}
+            told = self._events(instrument, bars, call.params.get("events", ""))
+            if told:
+                series["events"] = told
         series["indicators"] = self._indicators(bars)
         return _reply({"chart": {"result": [series], "error": None}})
 
@@ -164,18 +165,27 @@ class Yahoo:
         forming = self._market.forming_bar(instrument, now)
         return [*bars, forming] if forming is not None and first <= forming.day <= last else bars
 
-    def _splits(self, instrument: Instrument, bars: Sequence[Bar]) -> dict[str, object]:
-        """Splits of the days sent. One shows where a bar is divided by less than the one before it."""
-        before = self._market.final_bars(instrument, bars[0].day - timedelta(days=14), bars[0].day)[-2:-1]
+    def _events(self, instrument: Instrument, bars: Sequence[Bar], wanted: str) -> dict[str, object]:
+        """Dividends and splits of the days sent, as far as they are wanted; dividends are divided like prices."""
         found: dict[str, object] = {}
-        for earlier, later in zip([*before, *bars], [*before, *bars][1:], strict=False):
-            if (ratio := _divisor(earlier) // _divisor(later)) > 1:
-                at = self._opening(instrument, later.day)
-                found[str(at)] = {
-                    "date": at,
-                    "numerator": ratio,
-                    "denominator": 1,
-                    "splitRatio": f"{ratio}:1",
+        if "div" in wanted:
+            divisors = {bar.day: events.divisor(bar) for bar in bars}
+            paid = {
+                self._opening(instrument, day): _binary32(units, divisors[day])
+                for day, units in events.dividends(self._market, instrument, bars[0].day, bars[-1].day)
+                if day in divisors
+            }
+            if paid:
+                found["dividends"] = {str(at): {"amount": cash, "date": at} for at, cash in paid.items()}
+        if "split" in wanted:
+            ratios = {
+                self._opening(instrument, day): ratio
+                for day, ratio in events.splits(self._market, instrument, bars)
+            }
+            if ratios:
+                found["splits"] = {
+                    str(at): {"date": at, "numerator": ratio, "denominator": 1, "splitRatio": f"{ratio}:1"}
+                    for at, ratio in ratios.items()
                 }
         return found
 
@@ -187,11 +197,12 @@ class Yahoo:
         kept = [None if every and bar.day.toordinal() % every == 0 else bar for bar in bars]
         columns: dict[str, list[object]] = {
             name: [
-                None if bar is None else _binary32(getattr(bar.prices, name), _divisor(bar)) for bar in kept
+                None if bar is None else _binary32(getattr(bar.prices, name), events.divisor(bar))
+                for bar in kept
             ]
             for name in ("open", "high", "low", "close")
         }
-        columns["volume"] = [None if bar is None else bar.prices.volume * _divisor(bar) for bar in kept]
+        columns["volume"] = [None if bar is None else bar.prices.volume * events.divisor(bar) for bar in kept]
         return {"quote": [columns], "adjclose": [{"adjclose": columns["close"]}]}
 
 
@@ -228,11 +239,6 @@ def _span(params: Mapping[str, str], instrument: Instrument, now: datetime) -> t
         until.astimezone(instrument.zone).date(),
         False,
     )
-
-
-def _divisor(bar: Bar) -> int:
-    """What later splits divide the day's prices by."""
-    return bar.recorded.split if bar.recorded else 1
 
 
 def _binary32(units: int, divisor: int) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pricing_pipeline import documents, registry
+from pricing_pipeline import documents, prices, registry
+from pricing_pipeline.domain import Adjust
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
@@ -109,3 +111,41 @@ def test_b29_a_plan_without_batches_is_asked_one_symbol_at_a_time(core: Core) ->
         assert {call["path"] for call in sandbox.calls("fmp")} == {"/quote"}
     assert core.statuses() == {"AAPL": "completed", "MSFT": "completed", "TSLA": "failed"}
     assert core.task("TSLA").failure_kind == "plan_restricted"
+
+
+def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers_prices(
+    core: Core, sandbox: RunningSandbox, cli: CommandLine
+) -> None:
+    """Twelve Data sends bars as traded and tells no actions; FMP tells them. Both are asked of the real sandbox."""
+    with core.owner.begin() as connection:
+        registry.add_data_type(connection, "dividends", fetcher="dividends", ttl_minutes=1440)
+        registry.add_data_type(connection, "splits", fetcher="splits", ttl_minutes=1440)
+    days = (date(2004, 1, 2), date(2005, 6, 1))
+    core.enqueue(DAILY, "AAPL", priority=-2, days=days)
+    with refreshing(core.engine, sandbox.url) as refresher:
+        work_until(refresher, all_done(core))
+        assert _closes(core, days, Adjust.TOTAL) == _closes(core, days, Adjust.RAW), "none is known"
+        core.heartbeat("ann", ("dividends", "AAPL"), ("splits", "AAPL"), ("dividends", "GOOG"))
+        work_until(refresher, all_done(core))
+    assert {call["path"] for call in sandbox.calls("fmp")} == {"/dividends", "/splits"}
+    assert (
+        core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'AAPL' AND kind = 'split'")
+        == 2
+    )
+    assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE symbol = 'GOOG'") == 0
+    assert core.one("SELECT bool_and(fetched_at IS NOT NULL) AND count(*) = 3 FROM pricing.document_pairs"), (
+        "an empty list is an answer, too"
+    )
+    raw, splits, total = (_closes(core, days, adjust) for adjust in (Adjust.RAW, Adjust.SPLITS, Adjust.TOTAL))
+    assert raw[0] == 2 * splits[0]
+    assert raw[-1] == splits[-1]
+    assert 0.9 * float(splits[0]) < float(total[0]) < float(splits[0]), "six small dividends were paid since"
+    said = cli("document", "AAPL", "--data-type", "dividends", "--json").json
+    assert said["documents"][-1]["body"]["frequency"] == "Quarterly"
+    audit(core)
+
+
+def _closes(core: Core, days: tuple[date, date], adjust: Adjust) -> list[Decimal]:
+    with core.engine.connect() as connection:
+        frame = prices.history(connection, "AAPL", DAILY, *days, adjust=adjust)
+    return list(frame["close"])

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain import Adjustment, Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline.domain import (
+    Adjustment,
+    Answer,
+    Dividend,
+    FailureKind,
+    Fetcher,
+    Response,
+    Split,
+    Window,
+)
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,
@@ -32,6 +41,7 @@ STAMP = int(NOW.timestamp())
 PROVIDER = Fmp()
 QUOTE, BARS = Fetcher.QUOTE, Fetcher.DAILY_BARS
 PROFILE, EARNINGS, INCOME = Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT
+DIVIDENDS, SPLITS = Fetcher.DIVIDENDS, Fetcher.SPLITS
 JANUARY = Window(date(2023, 1, 1), date(2023, 1, 10))
 
 SYMBOL_GATE = (
@@ -205,11 +215,21 @@ def one_fiscal_year(call: Callable[[], Answer]) -> None:
     assert (document.body["revenue"], document.body["eps"]) == (391035000000, Decimal("6.11"))
 
 
+def one_dividend(call: Callable[[], Answer]) -> None:
+    answer = call()
+    assert answer.actions == (Dividend("AAPL", date(2025, 8, 11), Decimal("0.26")),)
+    assert [(one.period, one.body["paymentDate"]) for one in answer.documents] == [
+        (date(2025, 8, 11), "2025-08-14")
+    ]
+    assert "yield" not in answer.documents[0].body, "that is the market's"
+
+
 RECORDED: dict[str, tuple[Fetcher, str, Window | None, Check]] = {
     "stable_quote_AAPL.json": (QUOTE, "AAPL", None, the_recorded_quote),
     "stable_historical_price_eod_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, six_days_of_january),
     "stable_earnings_AAPL.json": (EARNINGS, "AAPL", None, six_reports_of_which_three_are_to_come),
     "stable_income_statement_AAPL.json": (INCOME, "AAPL", None, one_fiscal_year),
+    "stable_dividends_AAPL_limit1.json": (DIVIDENDS, "AAPL", None, one_dividend),
     "stable_quote_unknown_symbol_empty200.json": (QUOTE, "NOPE", None, fails(FailureKind.UNKNOWN_SYMBOL)),
     "error_400_query_text.txt": (
         BARS,
@@ -223,7 +243,6 @@ RECORDED: dict[str, tuple[Fetcher, str, Window | None, Check]] = {
     "error_403_legacy_endpoint.json": (QUOTE, "AAPL", None, raises(PlanRestricted, "base URL", whole=True)),
     "error_429_limit_reach.json": (QUOTE, "AAPL", None, raises(Throttled, "Limit Reach")),
     # Answers of other endpoints, and of the old API, are never taken for what was asked.
-    "stable_dividends_AAPL_limit1.json": (EARNINGS, "AAPL", None, raises(SchemaDrift, "epsActual")),
     "stable_intraday_5min_docs.json": (BARS, "AAPL", None, raises(SchemaDrift, "symbol")),
     "v3_historical_price_full_AAPL_2023_01.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
     "v3_stock_split_AAPL.json": (BARS, "AAPL", JANUARY, raises(SchemaDrift, "list")),
@@ -268,6 +287,8 @@ def test_b29_each_fetcher_has_its_path() -> None:
         "/income-statement",
         {"symbol": "AAPL", "period": "annual", "limit": "5"},
     )
+    assert asked(DIVIDENDS, "AAPL") == ("/dividends", {"symbol": "AAPL"})
+    assert asked(SPLITS, "AAPL") == ("/splits", {"symbol": "AAPL"})
 
 
 def test_the_latest_bars_are_asked_by_the_days_up_to_now() -> None:
@@ -564,3 +585,59 @@ def test_a_period_with_two_truths_has_none() -> None:
 def test_documents_of_another_company_are_not_believed() -> None:
     answer = parse([report(), report("2026-07-30", symbol="PLTR")], fetcher=EARNINGS)
     assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
+
+
+# --- dividends and splits -----------------------------------------------------------------------
+
+
+def listed(fetcher: Fetcher, *rows: dict[str, object], symbol: str = "AAPL") -> Answer:
+    return parse([{"symbol": symbol, **row} for row in rows], fetcher=fetcher, symbols=[symbol])
+
+
+def test_f5_dividends_are_as_of_their_day_and_those_to_come_are_no_actions_yet() -> None:
+    answer = listed(
+        DIVIDENDS,
+        {"date": "2026-12-01", "dividend": 0.3, "adjDividend": 0.3},
+        {"date": "2013-02-07", "dividend": 2.65, "adjDividend": 0.094643},
+    )
+    assert answer.actions == (Dividend("AAPL", date(2013, 2, 7), Decimal("2.65")),)
+    assert [one.period for one in answer.documents] == [date(2013, 2, 7), date(2026, 12, 1)]
+    assert answer.actions_since == {}, "of the splits of these days it says nothing"
+
+
+def test_f5_splits_may_be_of_fractions_and_both_ways() -> None:
+    answer = listed(
+        SPLITS,
+        {"date": "2024-06-10", "numerator": 1, "denominator": 8},
+        {"date": "2021-08-02", "numerator": 1.281, "denominator": 1},
+    )
+    assert answer.actions == (
+        Split("AAPL", date(2021, 8, 2), Decimal("1.281"), Decimal(1)),
+        Split("AAPL", date(2024, 6, 10), Decimal(1), Decimal(8)),
+    )
+
+
+@pytest.mark.parametrize("fetcher", [DIVIDENDS, SPLITS])
+def test_f5_a_share_that_paid_nothing_or_was_never_split_has_an_empty_list(fetcher: Fetcher) -> None:
+    answer = listed(fetcher)
+    assert answer == Answer(empty=frozenset({"AAPL"}))
+
+
+def test_b18_what_cannot_be_paid_or_split_costs_only_itself() -> None:
+    good = {"date": "2026-08-10", "dividend": 0.26}
+    answer = listed(
+        DIVIDENDS,
+        good,
+        {"date": "2026-05-12", "dividend": 0, "adjDividend": 0.26},
+        {"date": "2026-02-10", "dividend": None},
+        {"date": "2025-11-10", "dividend": 0.25},
+        {"date": "2025-11-10", "dividend": 1.00},
+    )
+    assert [one.ex_on for one in answer.actions] == [date(2026, 8, 10)]
+    assert sorted(str(value.observed_at)[:10] for value in answer.rejected) == [
+        *("2025-11-10", "2025-11-10", "2026-02-10", "2026-05-12")
+    ]
+    assert not listed(SPLITS, {"date": "2026-08-10", "numerator": 3, "denominator": 3}).actions
+    (failure,) = listed(DIVIDENDS, good, symbol="VOD.L").failures
+    assert failure.kind is FailureKind.MISCONFIGURED, "in pounds or in pence?"
+    assert listed(SPLITS, {"date": "2020-01-02", "numerator": 2, "denominator": 1}, symbol="VOD.L").actions

@@ -31,6 +31,7 @@ def rows(asked: Asked, endpoint: str, **params: str) -> list[dict[str, Any]]:
         ("historical-price-eod/full", "stable_historical_price_eod_full_AAPL_2023_01.json"),
         ("earnings", "stable_earnings_AAPL.json"),
         ("income-statement", "stable_income_statement_AAPL.json"),
+        ("dividends", "stable_dividends_AAPL_limit1.json"),
     ],
 )
 def test_its_rows_have_fields_of_the_recorded_ones(endpoint: str, file: str) -> None:
@@ -154,3 +155,29 @@ def test_paths_it_does_not_have() -> None:
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         SandboxSettings(**wrong)
+
+
+def test_f5_dividends_and_splits_are_listed_newest_first() -> None:
+    asked = Asked(NOW)
+    found = rows(asked, "dividends", symbol="IBM")
+    days = [row["date"] for row in found]
+    assert days == sorted(days, reverse=True)
+    assert len([day for day in days if day.startswith("2012")]) == 4
+    assert found == rows(asked, "dividends", symbol="IBM"), "the same at every call"
+    assert rows(asked, "dividends", symbol="GOOG") == []
+    assert [(row["date"], row["numerator"]) for row in rows(asked, "splits", symbol="AAPL")] == [
+        ("2005-02-28", 2),
+        ("2000-06-21", 2),
+    ]
+    early = next(row for row in rows(asked, "dividends", symbol="AAPL") if row["date"] < "2005-02-28")
+    assert Decimal(str(early["adjDividend"])) * 2 == Decimal(str(early["dividend"]))
+    assert rows(asked, "splits", symbol="IBM") == []
+
+
+def test_f5_a_dividend_is_a_small_part_of_the_price_before_it() -> None:
+    asked = Asked(NOW)
+    for symbol in ("IBM", "MSFT", "AAPL"):
+        paid = {row["date"]: Decimal(str(row["dividend"])) for row in rows(asked, "dividends", symbol=symbol)}
+        for day in [day for day in paid if "2003" < day < "2013"]:
+            before = asked.bars(symbol, end_date=day, outputsize="2")[0]
+            assert paid[day] < Decimal(before["close"]) / 50

@@ -138,3 +138,18 @@ def test_asking_for_consent_is_a_redirect() -> None:
 )
 def test_what_the_sandbox_does_not_serve(path: str, params: dict[str, str], status: int) -> None:
     assert Asked().yahoo(path, **params).status == status
+
+
+def test_f5_dividends_come_with_the_days_asked_for_divided_by_later_splits() -> None:
+    asked = Asked(datetime(2026, 11, 18, 15, 30, tzinfo=UTC))
+    span = {"period1": epoch("2004-01-01"), "period2": epoch("2005-06-01")}
+    told = series(asked, "AAPL", **span, events="div|split")["events"]
+    assert len(told["splits"]) == 1
+    # Four in 2004 and two in 2005, of which one has no split after it.
+    cash = [one["amount"] for one in sorted(told["dividends"].values(), key=lambda one: int(one["date"]))]
+    paid = parsed(asked.fmp("dividends", symbol="AAPL"))
+    ours = [row for row in reversed(paid) if "2004-01-01" <= row["date"] <= "2005-06-01"]
+    assert len(cash) == len(ours) == 6
+    assert cash == pytest.approx([row["adjDividend"] for row in ours], abs=1e-5)
+    assert "events" not in series(asked, "AAPL", **span)
+    assert "dividends" not in series(asked, "AAPL", **span, events="split")["events"]

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE FUNCTION pricing.is_document(fetcher text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT fetcher IN ('profile', 'earnings', 'income_statement')
+    SELECT fetcher IN ('profile', 'earnings', 'income_statement', 'dividends', 'splits')
 $$;
 COMMENT ON FUNCTION pricing.is_document(text) IS 'Whether a fetcher brings documents and not prices.';
 

@@ -64,6 +64,8 @@ DECLARE
     today date := (coalesce(as_of, pricing.clock()) AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     happened record;
+    first_at timestamptz;
+    ex_at timestamptz;
     last_close record;
     later record;
     cash numeric;
@@ -86,20 +88,23 @@ BEGIN
             old_shares := old_shares * happened.old_shares;
             CONTINUE;
         END IF;
+        -- What a dividend took off is told by the price before it. One of another year would tell something else.
+        ex_at := happened.ex_on::timestamp AT TIME ZONE 'UTC';
+        first_at := ex_at - interval '14 days';
         SELECT b.* INTO last_close FROM (
             (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
              FROM pricing.price_history h
              WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-               AND h.observed_at < happened.ex_on::timestamp AT TIME ZONE 'UTC' AND (as_of IS NULL OR h.fetched_at <= as_of)
+               AND h.observed_at >= first_at AND h.observed_at < ex_at AND (as_of IS NULL OR h.fetched_at <= as_of)
              ORDER BY h.observed_at DESC LIMIT 1)
             UNION ALL
             (SELECT r.observed_at, r.amount, r.scale, r.currency, r.adjustment, r.recorded_at FROM pricing.price_revisions r
              WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol
-               AND r.observed_at < happened.ex_on::timestamp AT TIME ZONE 'UTC' AND r.recorded_at <= as_of AND r.revised_at > as_of
+               AND r.observed_at >= first_at AND r.observed_at < ex_at AND r.recorded_at <= as_of AND r.revised_at > as_of
              ORDER BY r.observed_at DESC LIMIT 1)) b
         ORDER BY b.observed_at DESC LIMIT 1;
         IF NOT FOUND THEN
-            CONTINUE; -- no price is older, so there is none to adjust
+            CONTINUE; -- no price is older, or the history has a hole before it
         END IF;
         IF happened.currency <> last_close.currency THEN
             RAISE EXCEPTION 'the dividend of % on % is in %, its prices are in %', wanted_symbol, happened.ex_on, happened.currency, last_close.currency

@@ -1,0 +1,101 @@
+"""Financial Modeling Prep's lists of dividends and splits: documents, and the corporate actions that they tell of.
+
+Their models and what must be true of them. Asking and refusals are in fmp.py. A list has what is announced, too: that
+is a document, and becomes an action when its day has come, since until then its date may move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue, Split
+from pricing_pipeline.providers.base import Schema, validate
+from pricing_pipeline.providers.values import (
+    Implausible,
+    Number,
+    calendar_day,
+    midnight,
+    price_of,
+    settle_documents,
+    spelling,
+)
+
+_Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+
+class _Dividend(Schema):
+    """One payment; `date` is the first day that trades without it. Its yield is left out: that is the market's.
+
+    `dividend` is for a share of that day, `adjDividend` for one of today.
+    """
+
+    symbol: str
+    date: _Day
+    dividend: Number | None
+    adjDividend: Number | None = None
+    recordDate: str | None = None
+    paymentDate: str | None = None
+    declarationDate: str | None = None
+    frequency: str | None = None
+
+
+class _Split(Schema):
+    """From `date` on, `numerator` shares are what `denominator` were."""
+
+    symbol: str
+    date: _Day
+    numerator: Number
+    denominator: Number
+
+
+_Found = tuple[Document, CorporateAction] | RejectedValue
+
+
+def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
+    """One symbol's rows as documents, and those of days that have come as actions. Raises SchemaDrift.
+
+    Two payments of one day that differ are both rejected: whether they add up or one corrects the other is not said.
+    """
+    found: list[_Found]
+    if fetcher is Fetcher.DIVIDENDS:
+        found = [_dividend(validate(_Dividend, row, what)) for row in rows]
+    else:
+        found = [_split(validate(_Split, row, what)) for row in rows]
+    answer = settle_documents(symbol, [one if isinstance(one, RejectedValue) else one[0] for one in found])
+    today, kept = now.astimezone(UTC).date(), {document.period for document in answer.documents}
+    actions = {
+        one[1].ex_on: one[1]
+        for one in found
+        if not isinstance(one, RejectedValue) and one[1].ex_on in kept and one[1].ex_on <= today
+    }
+    return replace(answer, actions=tuple(actions[day] for day in sorted(actions)))
+
+
+def _dividend(row: _Dividend) -> _Found:
+    at = None
+    try:
+        day = calendar_day(row.date)
+        at = midnight(day)
+        # It names no currency: it is taken to be that of the prices.
+        paid = Dividend(row.symbol, day, price_of(row.dividend, "dividend"))
+    except Implausible as fault:
+        return RejectedValue(row.symbol, at, str(fault), spelling(row.dividend))
+    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), paid
+
+
+def _split(row: _Split) -> _Found:
+    at = None
+    try:
+        day = calendar_day(row.date)
+        at = midnight(day)
+        new, old = price_of(row.numerator, "numerator"), price_of(row.denominator, "denominator")
+        if new == old:
+            raise Implausible(f"a split of {new} for {old} is none")
+    except Implausible as fault:
+        return RejectedValue(row.symbol, at, str(fault), spelling(row.numerator))
+    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), Split(row.symbol, day, new, old)
