@@ -7,7 +7,7 @@ Positions on a picture are no prices: doubles are exact enough for them.
 
 import base64
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from itertools import pairwise
 from statistics import median
 
@@ -40,7 +40,7 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
     if len(samples) < 2:
         return {}
     last = samples[-1]
-    about = f"fresh {last.fresh} of {last.watched}, {samples[0].at:%m-%d %H:%M} to {last.at:%m-%d %H:%M} UTC"
+    about = f"fresh {last.fresh} of {last.watched}, {_when(samples[0].at, last.at)}"
     for columns in (_COLUMNS, _COLUMNS // 2, _COLUMNS // 4):
         said = _markdown(about, _freshness_svg(samples, columns))
         if len(said) <= MOST_CHARACTERS:
@@ -57,7 +57,16 @@ def _about(portrait: Portrait) -> str:
         if count
     ]
     price = f"{last.price} {portrait.currency or ''}".strip()
-    return "; ".join([f"{portrait.symbol} {price}, {first.at:%Y-%m-%d} to {last.at:%Y-%m-%d}", *marks])
+    prices = [value.price for value in portrait.values]
+    span = f"from {min(prices)} to {max(prices)}, {_when(first.at, last.at)}"
+    return "; ".join([f"{portrait.symbol} {price}, {span}", *marks])
+
+
+def _when(first: datetime, last: datetime) -> str:
+    """Days where they say it all, else minutes."""
+    if last - first > timedelta(days=2) or first.time() == last.time() == time():
+        return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    return f"{first:%m-%d %H:%M} to {last:%m-%d %H:%M} UTC"
 
 
 def _gaps(values: Sequence[Portrayed]) -> list[tuple[Portrayed, Portrayed]]:

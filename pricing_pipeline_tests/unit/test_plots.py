@@ -63,7 +63,13 @@ def test_a_price_is_a_line_from_its_first_to_its_last_value() -> None:
     ((*_, last),) = points(drawn(said(values([10, 20, 15])))["#36c"])
     assert points(drawn(said(values([10, 20, 15])))["#36c"]) == [[(0, 58), (120, 2), (240, 30)]]
     assert last == (240, 30)
-    assert said(values([10, 20, 15])).startswith("AAPL 15 USD, 2026-01-01 to 2026-01-03\n")
+    assert said(values([10, 20, 15])).startswith("AAPL 15 USD, from 10 to 20, 2026-01-01 to 2026-01-03\n")
+
+
+def test_prices_of_one_day_are_told_by_their_minutes() -> None:
+    assert said(values([2, 3], timedelta(minutes=1))).startswith(
+        "AAPL 3 USD, from 2 to 3, 01-01 00:00 to 01-01 00:01 UTC\n"
+    )
 
 
 def test_gaps_are_bands_and_the_line_does_not_cross_them() -> None:
