@@ -16,6 +16,8 @@ from sqlalchemy import Connection, RowMapping
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.exact import to_decimal
 
+_MOST_COUNTED = 100_000
+"""Rows that are counted for an event, which takes some 50 ms: a month of quotes may have hundreds of millions."""
 _WORTH_ASKING = ("not_asked", "failed")
 """Kinds of gaps that a backfill may fill."""
 
@@ -147,6 +149,12 @@ def _rows(connection: Connection, name: str, data_types: Sequence[str]) -> Seque
 def _examples(gaps: Sequence[Mapping[str, Any]]) -> list[GapOfSymbol]:
     days = ("first_day", "last_day")
     return [GapOfSymbol(**{**gap, **{day: date.fromisoformat(gap[day]) for day in days}}) for gap in gaps]
+
+
+def month_rows(connection: Connection, data_type: str, months: Sequence[date]) -> dict[date, int]:
+    """Rows that a type of prices holds of UTC months, by their first days; empty where that takes long to count."""
+    parameters = {"data_type": data_type, "months": list(months), "at_most": _MOST_COUNTED}
+    return {row.month: row.rows for row in connection.execute(query("checks.month_rows"), parameters)}
 
 
 def is_anything_stored(connection: Connection) -> bool:

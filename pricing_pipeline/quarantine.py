@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.plausibility import Doubt, Doubted, Point
 
 MAX_BODY = 1_000_000
@@ -159,7 +160,7 @@ def neighbours(connection: Connection, value_id: int) -> list[Neighbour]:
             row.place,
             row.data_type,
             row.observed_at,
-            Decimal(row.amount).scaleb(-row.scale),
+            to_decimal(row.amount, row.scale),
             row.currency,
             row.provider,
         )

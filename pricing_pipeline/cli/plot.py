@@ -12,24 +12,32 @@ from decimal import Decimal
 
 from rich.text import Text
 
+GAP, REVISED = "┊", "•"
 _LEAST_COLUMNS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Candle:
-    """Prices over a while; for a single value all four are the same. `label` says when it began."""
+    """Prices over a while; for a single value all four are the same. `label` says when it began.
+
+    `is_after_gap`: something is missing before it, or within it if several are joined. `is_revised`: it was told
+    otherwise before.
+    """
 
     label: str
     open: Decimal
     high: Decimal
     low: Decimal
     close: Decimal
+    is_after_gap: bool = False
+    is_revised: bool = False
 
 
 def draw(candles: Sequence[Candle], width: int, height: int) -> list[Text]:
     """Draw at most `width` characters wide and `height` rows high, with a price scale and the first and last label.
 
-    A full block is the span from open to close, a line the span from low to high. Green rose, red fell.
+    A full block is the span from open to close, a line the span from low to high. Green rose, red fell. A dotted line
+    goes up before what comes after a gap; under what was revised is a dot, on a line that is there only if needed.
     """
     low, high = min(c.low for c in candles), max(c.high for c in candles)
     scale = [_at(row, low, high, height) for row in range(height)]
@@ -49,8 +57,15 @@ def draw(candles: Sequence[Candle], width: int, height: int) -> list[Text]:
             else " " * (margin - 1) + "│"
         )
         for before, candle in zip([None, *columns], columns, strict=False):
-            line.append(_cell(candle, row, low, high, height), style=_style(candle, before))
+            cell = _cell(candle, row, low, high, height)
+            if cell == " " and candle.is_after_gap:
+                line.append(GAP, style="yellow")
+            else:
+                line.append(cell, style=_style(candle, before))
         lines.append(line)
+    if any(candle.is_revised for candle in columns):
+        dots = "".join(REVISED if candle.is_revised else " " for candle in columns)
+        lines.append(Text(" " * margin + dots.rstrip(), style="magenta"))
     first, last = candles[0].label, candles[-1].label
     room = max(1, len(columns) - len(first) - len(last))
     lines.append(Text(" " * margin + (first + " " * room + last if len(candles) > 1 else first)))
@@ -63,7 +78,15 @@ def merge(candles: Sequence[Candle], columns: int) -> list[Candle]:
     bounds = [index * len(candles) // groups for index in range(groups + 1)]
     parts = [candles[start:end] for start, end in itertools.pairwise(bounds)]
     return [
-        Candle(p[0].label, p[0].open, max(c.high for c in p), min(c.low for c in p), p[-1].close)
+        Candle(
+            p[0].label,
+            p[0].open,
+            max(c.high for c in p),
+            min(c.low for c in p),
+            p[-1].close,
+            any(c.is_after_gap for c in p),
+            any(c.is_revised for c in p),
+        )
         for p in parts
     ]
 

@@ -10,11 +10,10 @@ from typing import Any
 import typer
 
 from pricing_pipeline import demand, prices
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import history_plot, reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import (
-    console,
     decimal,
     duration,
     iso,
@@ -24,7 +23,6 @@ from pricing_pipeline.cli.output import (
     print_table,
     whole_or_text,
 )
-from pricing_pipeline.cli.plot import Candle, draw
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.domain import Adjust, DataType, Fetcher, Window
 from pricing_pipeline.errors import UnknownSymbol
@@ -32,7 +30,6 @@ from pricing_pipeline.prices import Bar, LatestPrice
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
-_PLOT_HEIGHT = 16
 _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
 
 
@@ -138,6 +135,7 @@ def history(
         if not bars:
             reads.require_instruments(connection, kind, [symbol])
         missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
+        to_mark = history_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
     if as_json:
         asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
@@ -150,8 +148,9 @@ def history(
                 "rows": [_row(bar, kind) for bar in bars],
             }
         )
-    elif plot and bars:
-        _draw(symbol, kind, bars)
+    elif to_mark is not None:
+        labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
+        history_plot.show(symbol, data_type, bars, labels, to_mark)
     elif bars:
         _list(kind, bars)
     if missing:
@@ -198,24 +197,6 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         hint("These prices are divided by every split since their day, and without the dividends since.")
     elif any(bar.adjustment is Adjust.SPLITS for bar in bars):
         hint("These prices are divided by every split since their day.")
-
-
-def _draw(symbol: str, kind: DataType, bars: Sequence[Bar]) -> None:
-    screen = console()
-    width = min(screen.width, 120) if screen.is_terminal else 100
-    candles = [
-        Candle(
-            _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at),
-            bar.close if bar.open is None else bar.open,
-            bar.close if bar.high is None else bar.high,
-            bar.close if bar.low is None else bar.low,
-            bar.close,
-        )
-        for bar in bars
-    ]
-    screen.print(f"{symbol} {kind.data_type}, {len(bars)} values, {bars[-1].currency or 'no currency known'}")
-    for line in draw(candles, width, _PLOT_HEIGHT):
-        screen.print(line)
 
 
 def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:

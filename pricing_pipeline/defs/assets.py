@@ -242,7 +242,7 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
             if plan.tasks
             else f"{plan.data_type}: everything between {window.start} and {window.end} is stored already"
         )
-        progress = refresher.backfill(plan, reporter.progress(plan.data_type))
+        progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
         if progress.failed:
             faults.append(f"{progress.failed} of {progress.tasks} tasks of {plan.data_type} failed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import dagster as dg
@@ -21,6 +22,7 @@ from pricing_pipeline.settling import Tally
 Metadata = dict[str, dg.MetadataValue]
 
 _PROGRESS_SECONDS = 5.0
+_STEP_SECONDS = 20.0
 _INLINE_CHARACTERS = 999
 SAMPLE_ROWS = 8
 """Rows of the table of latest prices in metadata, as far as they fit."""
@@ -46,12 +48,18 @@ class Reporter:
             }
             samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
+            months = {t.data_type: self._months_to_tell(t) for t in tallies}
+            held = {
+                name: checks.month_rows(connection, name, wanted) for name, wanted in months.items() if wanted
+            }
         for tally in tallies:
             work = self._work(tally)
-            for month in self._months_to_tell(tally):
-                self._tell(
-                    tally.data_type, month, {**work, "rows": dg.MetadataValue.int(tally.months[month])}
-                )
+            for month in months[tally.data_type]:
+                rows = {"rows": dg.MetadataValue.int(tally.months[month])}
+                counted = held[tally.data_type].get(month)
+                if counted is not None:
+                    rows["dagster/row_count"] = dg.MetadataValue.int(counted)
+                self._tell(tally.data_type, month, {**work, **rows})
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
@@ -98,19 +106,32 @@ class Reporter:
             )
         )
 
-    def progress(self, data_type: str) -> Callable[[Progress], None]:
-        """A function that logs a backfill's progress every few seconds. `report_months` follows its end."""
+    def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
+        """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
+
+        At its begin, at its end and at tenths between them it observes the history, too: that is what the asset's page
+        and its plots show while no month has been reported yet.
+        """
         last = 0.0
+        told: Told | None = None
 
         def log(progress: Progress) -> None:
-            nonlocal last
+            nonlocal last, told
+            now = time.monotonic()
             if progress.is_finished:
-                self._about_to_tell.add(data_type)
-            if time.monotonic() - last >= _PROGRESS_SECONDS or progress.is_finished:
-                last = time.monotonic()
-                done = progress.tasks - progress.open
+                self._about_to_tell.add(backfill.data_type)
+            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
+                last = now
                 self._context.log.info(
-                    f"{data_type}: {done} of {progress.tasks} tasks done, {progress.failed} failed"
+                    f"{backfill.data_type}: {progress.tasks - progress.open} of {progress.tasks} tasks done, "
+                    f"{progress.failed} failed"
+                )
+            if progress.tasks and is_step(told, progress, now):
+                told = Told(progress, now)
+                self._context.log_event(
+                    dg.AssetObservation(
+                        ["price_history", backfill.data_type], metadata=_how_far(backfill, progress)
+                    )
                 )
 
         return log
@@ -154,6 +175,38 @@ class Reporter:
             metadata[f"quota_left_bytes_{provider}"] = dg.MetadataValue.int(allowance.quota_left_bytes)
             metadata[f"units_left_{provider}"] = dg.MetadataValue.int(allowance.units_left)
         return metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was last observed of a backfill, and when by the process's monotonic clock, in seconds."""
+
+    progress: Progress
+    at: float
+
+
+def is_step(told: Told | None, progress: Progress, now: float) -> bool:
+    """Whether a backfill's progress is worth an event: its begin and end, and between them a tenth more.
+
+    Tenths are at least 20 s apart, so that a backfill has a dozen events at most, and a quick one two.
+    """
+    if told is None:
+        return True
+    if progress.is_finished:
+        return not told.progress.is_finished
+    done, before = progress.tasks - progress.open, told.progress.tasks - told.progress.open
+    return 10 * done // progress.tasks > 10 * before // progress.tasks and now - told.at >= _STEP_SECONDS
+
+
+def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
+    done = progress.tasks - progress.open
+    return {
+        "backfill": dg.MetadataValue.text(str(backfill.id)),
+        "tasks": dg.MetadataValue.int(progress.tasks),
+        "tasks_done": dg.MetadataValue.int(done),
+        "tasks_failed": dg.MetadataValue.int(progress.failed),
+        "percent_done": dg.MetadataValue.float(round(100 * done / progress.tasks, 1)),
+    }
 
 
 def _provider(allowance: Allowance) -> Metadata:

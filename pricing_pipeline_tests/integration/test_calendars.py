@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from pricing_pipeline import calendars, demand, prices
+from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
@@ -148,6 +149,25 @@ def test_f7_what_the_library_knows_no_further_or_not_at_all_is_asked_about_once_
     assert last >= date(2026, 12, 31)
     clock.advance(8 * 86400)
     assert "XXXX" in calendars.extend(core.engine)
+
+
+def test_f7_db_upgrade_fills_the_calendars_in_use_and_writes_anew_what_was_known(
+    core: Core, clock: Clock, cli: CommandLine
+) -> None:
+    """An upgrade may bring a library that knows more: unlike the sensor, it does not wait for a week."""
+    clock.set(utc("2026-03-10 12:00"))
+    core.rows(
+        "UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'"
+    )  # no exchange, no library
+    sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'FX'"
+    assert core.one(sessions) == 0
+    assert cli("db", "upgrade", "--json").exit_code == 0
+    known = core.one(sessions)
+    assert known > 7000, "from 2000 to the end of next year"
+    core.rows("DELETE FROM pricing.calendar_sessions WHERE calendar = 'FX' AND session > '2026-03-10'")
+    assert calendars.extend(core.engine) == []
+    assert cli("db", "upgrade", "--json").exit_code == 0
+    assert core.one(sessions) == known
 
 
 def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
@@ -335,6 +355,22 @@ def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Cl
     clock.set(utc("2026-03-16 14:30:01"))
     look(core)
     assert QUOTE in {task.data_type for task in core.tasks("AAPL") if task.status == "pending"}
+
+
+def test_f7_a_type_that_is_added_to_follow_its_market_asks_for_nothing_while_it_is_closed(
+    core: Core, clock: Clock, cli: CommandLine
+) -> None:
+    fill(core, "XNYS", "2026-03-02", "2026-12-31")
+    clock.set(utc("2026-03-13 21:15"))
+    for name, options in (("follows", ["--follow-market"]), ("does_not", [])):
+        assert cli("registry", "add", name, "--fetcher", "quote", "--ttl", "1", *options).exit_code == 0
+        core.heartbeat("ann", (name, "AAPL"))
+        answer(core, name, "AAPL", utc("2026-03-13 21:00"))
+    clock.set(utc("2026-03-15 12:00"))
+    core.heartbeat("ann", ("follows", "AAPL"), ("does_not", "AAPL"))
+    look(core)
+    assert [task.data_type for task in core.tasks("AAPL") if task.status == "pending"] == ["does_not"]
+    assert due(core, "follows", "AAPL") == utc("2026-03-16 14:30")
 
 
 def test_f7_without_sessions_or_following_the_ttl_decides_as_ever(core: Core, clock: Clock) -> None:

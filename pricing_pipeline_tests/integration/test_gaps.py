@@ -147,6 +147,29 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     assert "AAPL has no trading calendar with sessions (its calendar: XLON)" in cli(*arguments).error
 
 
+def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandLine, core: Core) -> None:
+    store(core, "03-16", "03-20", "03-23")
+    core.rows(
+        "INSERT INTO pricing.price_revisions (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " recorded_at, revised_at, revised_by) SELECT data_type, symbol, observed_at, 999, 2, provider, 1, fetched_at,"
+        " pricing.clock(), 2 FROM pricing.price_history WHERE observed_at = '2026-03-23T00:00Z'"
+    )
+    arguments = ("history", "AAPL", "--data-type", DAILY, "--from", "2026-03-01", "--plot")
+    title, *lines = cli(*arguments).stdout.splitlines()
+    assert title == "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; • 1 revised", (
+        "a holiday is no gap"
+    )
+    (top, *_) = lines
+    dots, labels = lines[-2:]
+    begin = labels.index("2026-03-16")
+    assert top[begin:].rstrip() == " ┊", "before the second value"
+    assert dots.rstrip() == " " * (begin + 2) + "•", "under the third"
+    as_of = cli(*arguments, "--as-of", core.clock().isoformat()).stdout.splitlines()[0]
+    assert "trading day" not in as_of, "what was missing then is not known"
+    core.rows("UPDATE pricing.instruments SET calendar = NULL WHERE symbol = 'AAPL'")
+    assert cli(*arguments).stdout.splitlines()[0] == "AAPL equity_daily, 3 values, USD; • 1 revised"
+
+
 # What a backfill asks for
 
 

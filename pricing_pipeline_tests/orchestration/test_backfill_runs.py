@@ -15,6 +15,8 @@ import pytest
 
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import assets
+from pricing_pipeline.defs.reports import Told, is_step
+from pricing_pipeline.refresh import Progress
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, said
@@ -87,6 +89,12 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
         assert stored(core, symbol) == expected[symbol]
     assert sum(call["units"] for call in sandbox.calls()) == len(SYMBOLS)
 
+    # How far it is, is observed at its begin and its end, and if it is slow between them.
+    begun, *_, ended = (said(event) for event in stage.observations("price_history", DAILY))
+    assert (begun["tasks"], begun["tasks_done"], begun["percent_done"]) == (5, 0, 0.0)
+    assert (ended["tasks_done"], ended["tasks_failed"], ended["percent_done"]) == (5, 0, 100.0)
+    assert ended["backfill"] == str(core.one("SELECT backfill_id FROM pricing.backfills"))
+
     # Every month has one event, with a count of its rows.
     counts = row_counts(stage)
     assert (len(counts), min(map(str, counts)), max(map(str, counts))) == (156, "2000-03-01", "2013-02-01")
@@ -110,6 +118,19 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
     assert stage.observations("latest_price", DAILY) == []
     assert core.one("SELECT count(*) FROM pricing.latest_prices") == 0
     audit(core)
+
+
+def test_g6_progress_is_told_in_tenths_and_not_too_often() -> None:
+    def told(done: int, at: float) -> Told:
+        return Told(Progress(1000, 1000 - done, 0), at)
+
+    assert is_step(None, Progress(1000, 1000, 0), 0.0), "that it has begun"
+    assert not is_step(told(0, 0.0), Progress(1000, 901, 0), 60.0)
+    assert is_step(told(0, 0.0), Progress(1000, 900, 0), 60.0)
+    assert not is_step(told(0, 0.0), Progress(1000, 900, 0), 19.0)
+    assert not is_step(told(100, 0.0), Progress(1000, 801, 0), 3600.0)
+    assert is_step(told(900, 0.0), Progress(1000, 0, 0), 1.0), "its end, however soon"
+    assert not is_step(told(1000, 0.0), Progress(1000, 0, 0), 3600.0)
 
 
 def test_g6_one_month_alone_is_chosen_by_its_partition(

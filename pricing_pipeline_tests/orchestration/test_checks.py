@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from pricing_pipeline import checks
 from pricing_pipeline.defs.checks import CHECKS
@@ -291,3 +293,24 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
         assert "(data:image/svg+xml;base64," in said
         assert len(said) < 1000
     assert str(event.metadata["price_plot"].value).startswith("AAPL 73.10 USD, ")
+
+
+def test_g6_rows_of_months_are_counted_as_far_as_that_is_cheap(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What drains tell Dagster of a partition: all that it holds, or nothing rather than a guess."""
+    known(core, "AAPL", "IBM")
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, currency, provider,"
+        " call_id, fetched_at) SELECT 'equity_daily', s, d AT TIME ZONE 'UTC', 1, 2, 'USD', 'twelvedata', 1,"
+        " pricing.clock() FROM unnest(ARRAY['AAPL', 'IBM']) AS s,"
+        " generate_series(timestamp '2010-01-30', '2010-03-02', '1 day') AS d"
+    )
+    january, february, march = (date(2010, month, 1) for month in (1, 2, 3))
+    with core.engine.connect() as connection:
+        assert checks.month_rows(connection, DAILY, [january, march]) == {january: 4, march: 4}
+        assert checks.month_rows(connection, DAILY, [february]) == {february: 56}
+        assert checks.month_rows(connection, QUOTE, [february]) == {}
+        monkeypatch.setattr(checks, "_MOST_COUNTED", 55)
+        assert checks.month_rows(connection, DAILY, [february]) == {}
+        assert checks.month_rows(connection, DAILY, [march]) == {march: 4}

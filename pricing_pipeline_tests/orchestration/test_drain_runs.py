@@ -67,7 +67,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
             "quota_left_bytes_twelvedata": left.quota_left_bytes,
             "units_left_twelvedata": left.units_left,
         }
-        assert history == {**work, "rows": symbols}
+        assert history == {**work, "rows": symbols, "dagster/row_count": symbols}
         oldest = core.one(
             "SELECT min(fetched_at) FROM pricing.latest_prices WHERE data_type = :name", name=data_type
         )
@@ -108,6 +108,7 @@ def test_g5_b17_events_name_the_month_of_the_price_and_backfills_leave_the_lates
         )
     )
     assert sorted(str(month) for month in months) == ["2010-01-01", "2010-02-01", "2010-03-01"]
+    assert all(event["dagster/row_count"] == event["rows"] for event in months.values())
     # Old months say nothing about the latest price.
     assert stage.observations("latest_price", DAILY) == []
     assert stage.materializations("latest_price", DAILY) == []

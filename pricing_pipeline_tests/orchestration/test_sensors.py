@@ -235,3 +235,22 @@ def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
             before.instigator_origin_id, before.selector_id, statuses=[TickStatus.SKIPPED]
         )
         assert skipped.run_keys == [instance.get_runs()[0].tags["dagster/run_key"]]
+
+
+def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass(
+    stage: Stage, core: Core
+) -> None:
+    core.rows(
+        "UPDATE pricing.instruments SET calendar = NULL WHERE asset_class <> 'fx'"
+    )  # no exchange, no library
+    sessions = "SELECT count(*) FROM pricing.calendar_sessions WHERE calendar = 'FX'"
+    first = stage.tick("extend_calendars")
+    assert (first.skip_message, core.one(sessions)) == ("calendars are looked at from the next tick on", 0)
+    assert first.cursor is not None
+    second = stage.tick("extend_calendars", first.cursor)
+    assert second.skip_message == "wrote the sessions of FX"
+    assert core.one(sessions) > 7000
+    third = stage.tick("extend_calendars", second.cursor)
+    assert third.skip_message == "every calendar in use is known far enough"
+    sensor = stage.repository.get_sensor_def("extend_calendars")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -75,3 +76,22 @@ def test_it_fits_whatever_is_drawn(prices: list[Decimal], width: int, height: in
     # A scale of wide numbers leaves ten columns at least.
     assert all(len(line.plain) <= max(width, 10 + 2 + len("1000000.00")) for line in lines[:-1])
     assert any(set(line.plain) & set("━█") for line in lines)
+
+
+def test_f8_a_gap_is_a_dotted_line_before_what_follows_it_and_a_revision_a_dot_below() -> None:
+    plain = points("1", "3", "2")
+    assert columns([plain[0], replace(plain[1], is_after_gap=True), plain[2]], 3) == ["  ━", "━┊┊", " ━ "]
+    *_, marks, labels = (
+        line.plain for line in draw([replace(one, is_revised=n == 1) for n, one in enumerate(plain)], 80, 3)
+    )
+    assert marks.index("•") == labels.index("day") + 1
+    assert len(draw(plain, 80, 3)) == 4, "no line of dots where nothing was revised"
+
+
+def test_f8_marks_survive_when_values_are_joined() -> None:
+    many = [
+        replace(one, is_after_gap=n == 33, is_revised=n == 70) for n, one in enumerate(points(*"12" * 50))
+    ]
+    joined = merge(many, 10)
+    assert [n for n, one in enumerate(joined) if one.is_after_gap] == [3]
+    assert [n for n, one in enumerate(joined) if one.is_revised] == [7]

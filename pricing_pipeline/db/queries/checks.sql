@@ -105,3 +105,17 @@ JOIN LATERAL (SELECT x.observed_at, x.amount, x.scale, x.currency FROM pricing.p
               WHERE x.data_type = :data_type AND x.symbol = c.symbol AND x.observed_at > n.at - interval '365 days'
               ORDER BY x.observed_at DESC LIMIT 2000) h ON true
 ORDER BY h.observed_at;
+
+-- name: month_rows
+-- Rows that a price type holds of some UTC months, by their first days; of none if that is more to count than so many.
+WITH wanted AS MATERIALIZED (SELECT w.month FROM unnest(CAST(:months AS date[])) AS w (month)),
+seen AS MATERIALIZED (
+    SELECT h.observed_at FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
+                        WHERE x.data_type = r.data_type AND x.symbol = i.symbol
+                          AND x.observed_at >= (SELECT min(w.month) FROM wanted w)::timestamp AT TIME ZONE 'UTC'
+                          AND x.observed_at < ((SELECT max(w.month) FROM wanted w) + interval '1 month') AT TIME ZONE 'UTC' OFFSET 0) h
+    WHERE r.data_type = :data_type AND NOT pricing.is_document(r.fetcher) LIMIT :at_most + 1)
+SELECT w.month, count(s.observed_at) AS rows FROM wanted w
+LEFT JOIN seen s ON (date_trunc('month', s.observed_at, 'UTC') AT TIME ZONE 'UTC')::date = w.month
+WHERE (SELECT count(*) FROM seen) BETWEEN 1 AND :at_most GROUP BY 1;

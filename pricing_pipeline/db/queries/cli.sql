@@ -64,3 +64,10 @@ SELECT w.source, w.subject, count(*) AS times, max(w.at) AS last_at,
        (array_agg(w.sqlstate ORDER BY w.at DESC))[1] AS sqlstate, (array_agg(w.message ORDER BY w.at DESC))[1] AS message
 FROM (SELECT pricing.clock() AS at OFFSET 0) n JOIN pricing.warnings w ON w.at > n.at - interval '24 hours'
 GROUP BY 1, 2 ORDER BY last_at DESC, 1, 2;
+
+-- name: revised
+-- Times of a pair's values between two times that were told otherwise before, by now or until a time.
+SELECT DISTINCT v.observed_at FROM pricing.price_revisions v
+WHERE v.data_type = :data_type AND v.symbol = :symbol
+  AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
+  AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));

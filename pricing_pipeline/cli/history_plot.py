@@ -1,0 +1,86 @@
+"""`history --plot`: the values, and what a person should know of them: where some are missing, which were revised."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import calendars
+from pricing_pipeline.calendars import Gap
+from pricing_pipeline.cli.output import console
+from pricing_pipeline.cli.plot import GAP, REVISED, Candle, draw
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.prices import Bar
+
+_HEIGHT = 16
+_REFUSED = "22023"
+"""SQLSTATE of a question that the database refuses with a sentence: here, of what has no trading calendar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Of some values: gaps between them, oldest first, and times (UTC) of those that were revised."""
+
+    gaps: Sequence[Gap]
+    revised: frozenset[datetime]
+
+
+def marks(
+    connection: Connection, symbol: str, kind: DataType, bars: Sequence[Bar], as_of: datetime | None
+) -> Marks:
+    """What is to be marked of the values between the first and the last of `bars`, which are not empty.
+
+    Gaps are those of daily values with a trading calendar, as they are now: of another time they are not known.
+    """
+    first, last = bars[0].observed_at, bars[-1].observed_at
+    parameters = {
+        "data_type": kind.data_type,
+        "symbol": symbol,
+        "first": first,
+        "last": last,
+        "as_of": as_of,
+    }
+    revised = frozenset(connection.execute(query("cli.revised"), parameters).scalars())
+    if as_of is not None or kind.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+        return Marks((), revised)
+    try:
+        return Marks(calendars.gaps(connection, kind.data_type, symbol, first.date(), last.date()), revised)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _REFUSED:
+            raise
+        return Marks((), revised)
+
+
+def show(symbol: str, data_type: str, bars: Sequence[Bar], labels: Sequence[str], to_mark: Marks) -> None:
+    """Draw the values on the console, each with a label that says when it was, under a line that says what is seen."""
+    screen = console()
+    width = min(screen.width, 120) if screen.is_terminal else 100
+    days = [bar.observed_at.date() for bar in bars]
+    after_gaps = {bisect_left(days, gap.first_day) for gap in to_mark.gaps}
+    candles = [
+        Candle(
+            label,
+            bar.close if bar.open is None else bar.open,
+            bar.close if bar.high is None else bar.high,
+            bar.close if bar.low is None else bar.low,
+            bar.close,
+            number in after_gaps,
+            bar.observed_at in to_mark.revised,
+        )
+        for number, (bar, label) in enumerate(zip(bars, labels, strict=True))
+    ]
+    said = [f"{symbol} {data_type}, {len(bars)} values, {bars[-1].currency or 'no currency known'}"]
+    if to_mark.gaps:
+        sessions = sum(gap.sessions for gap in to_mark.gaps)
+        said.append(f"{GAP} {sessions} trading day{'s' if sessions > 1 else ''} missing")
+    if count := sum(candle.is_revised for candle in candles):
+        said.append(f"{REVISED} {count} revised")
+    screen.print("; ".join(said))
+    for line in draw(candles, width, _HEIGHT):
+        screen.print(line)
