@@ -316,8 +316,10 @@ def _columns(
     last_day: date,
     as_of: datetime | None,
     adjust: Adjust | None,
-) -> dict[str, Sequence[object]]:
-    """What `bars` gives by columns. To make an object of each bar took most of the time of twenty years."""
+) -> dict[str, Any]:
+    """What `bars` gives by columns: as columns from the database, or an object for each bar took most of the time."""
+    from pandas import Series
+
     names = ("observed_at", *FRAME_COLUMNS)
     if adjust is not None:
         found = bars(connection, symbol, data_type, first_day, last_day, as_of=as_of, adjust=adjust)
@@ -329,12 +331,24 @@ def _columns(
         "last_day": last_day,
         "as_of": as_of,
     }
-    result = connection.execute(query("prices.history"), parameters)
-    rows = result.all()
-    given = dict(zip(result.keys(), zip(*rows, strict=True) if rows else repeat(()), strict=False))
-    prices = ("close", "amount"), ("open", "open_amount"), ("high", "high_amount"), ("low", "low_amount")
-    given |= {name: _decimals_of(given[amounts], given["scale"]) for name, amounts in prices}
-    return given | {"fetched_at": given["recorded_at"]}
+    (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
+    given: dict[str, Any] = dict(zip(_COLUMNS, (values or () for values in row), strict=True))
+    rows = len(given["observed_at"])
+    for name in ("observed_at", "fetched_at"):
+        given[name] = Series(given[name], dtype="int64").to_numpy().view("datetime64[us]")
+    for name in ("open", "high", "low", "close"):
+        given[name] = _decimals_of(given[name], given["scale"])
+    given["volume"] = [None if volume is None else Decimal(volume) for volume in given["volume"]]
+    for name in ("currency", "adjustment", "provider"):
+        given[name] = given[name] if len(given[name]) == rows else given[name] * rows
+    return given
+
+
+_COLUMNS = (
+    *("observed_at", "fetched_at", "close", "open", "high", "low", "scale", "volume", "call_id"),
+    *("currency", "adjustment", "provider"),
+)
+"""What the query `history.columns` gives, in its order."""
 
 
 def _decimals_of(amounts: Sequence[int | None], scales: Sequence[int]) -> Sequence[Decimal | None]:

@@ -46,18 +46,19 @@ def autocommitting(engine: Engine) -> Engine:
 
 
 def driver_rows(
-    connection: Connection, statement: str, parameters: Mapping[str, Any]
+    connection: Connection, statement: str, parameters: Mapping[str, Any], *, is_binary: bool = False
 ) -> list[tuple[Any, ...]]:
     """Run a statement (parameters as `%(name)s`) by the driver itself, in the connection's transaction.
 
     For what runs hundreds of times a second: SQLAlchemy's own way takes another third of a millisecond. Errors are the
-    same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError.
+    same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError. `is_binary`: rows come
+    in PostgreSQL's binary format, in which thousands of numbers are read faster.
     """
     if not connection.in_transaction():
         connection.begin()
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
     try:
-        return driver.execute(statement, parameters).fetchall()
+        return driver.execute(statement, parameters, binary=is_binary).fetchall()
     except psycopg.Error as error:
         is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
         if is_disconnect:
