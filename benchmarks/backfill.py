@@ -44,7 +44,7 @@ class Size:
 
 
 FULL = Size(rounds=3, symbols=500, years=20)
-QUICK = Size(rounds=1, symbols=40, years=20)
+QUICK = Size(rounds=1, symbols=20, years=20)
 TINY = Size(rounds=1, symbols=2, years=1)
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from operator import itemgetter
 from typing import overload
 
 from pricing_pipeline.domain import Adjustment, Observation
@@ -26,13 +25,14 @@ MICROSECONDS_A_DAY = 86_400_000_000
 class Bars(Sequence[Observation]):
     """Bars of one symbol, one a day, the oldest first: Observations that are made when they are asked for.
 
-    Whoever makes it has checked that each could be one: `days` are ISO dates in order, prices are integers of
-    10^-`scale` above zero with low and high around the others, volumes are not negative, `texts` spell the closes.
+    Whoever makes it has checked that each could be one: `days` are ISO dates in order, `spelled` are the amounts of
+    open, high, low and close between commas, in units of 10^-`scale` and above zero, with low and high around the
+    others; volumes are whole numbers, and `texts` spell the closes as the source does.
     """
 
     __slots__ = (
         *("symbol", "currency", "adjustment", "days", "ordinals", "scale"),
-        *("opens", "highs", "lows", "closes", "volumes", "texts", "_rows"),
+        *("spelled", "opens", "highs", "lows", "closes", "volumes", "texts", "_rows"),
     )
 
     def __init__(
@@ -43,8 +43,8 @@ class Bars(Sequence[Observation]):
         days: Sequence[str],
         ordinals: Sequence[int],
         scale: int,
-        prices: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
-        volumes: Sequence[int],
+        spelled: Sequence[str],
+        volumes: Sequence[str],
         texts: Sequence[str],
     ) -> None:
         self.symbol = symbol
@@ -53,7 +53,8 @@ class Bars(Sequence[Observation]):
         self.days = days
         self.ordinals = ordinals
         self.scale = scale
-        self.opens, self.highs, self.lows, self.closes = prices
+        self.spelled = tuple(spelled)
+        self.opens, self.highs, self.lows, self.closes = (list(map(int, said.split(","))) for said in spelled)
         self.volumes = volumes
         self.texts = texts
         self._rows: tuple[Observation, ...] | None = None
@@ -193,10 +194,15 @@ def together(parts: Sequence[Sequence[Observation]]) -> Sequence[Observation]:
 
 def months_of(observations: Iterable[Observation]) -> Counter[date]:
     """How many values lie in each UTC month, by its first day."""
-    if isinstance(observations, Bars):
-        named = Counter(map(itemgetter(slice(7)), observations.days))
-        return Counter({date.fromisoformat(f"{month}-01"): rows for month, rows in named.items()})
     counted: Counter[date] = Counter()
+    if isinstance(observations, Bars):
+        days, start = observations.days, 0
+        while start < len(days):
+            month = days[start][:7]
+            end = bisect_left(days, f"{month}-99", start)
+            counted[date.fromisoformat(f"{month}-01")] = end - start
+            start = end
+        return counted
     for day, rows in Counter(row.observed_at.date() for row in observations).items():
         counted[day.replace(day=1)] += rows
     return counted

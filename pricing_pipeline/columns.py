@@ -8,7 +8,7 @@ from decimal import Decimal
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.db import arrays
 from pricing_pipeline.domain import Call, Observation
-from pricing_pipeline.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.exact import scale_of, scales_of, to_amount
 from pricing_pipeline.plausibility import Known
 
 
@@ -46,26 +46,34 @@ def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) 
 
 def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
     """What `pricing.merge_bars` takes: the values of one symbol."""
-    exact = amounts_of(observations, about.scale) if isinstance(observations, Bars) else None
     first = observations[0]
     common = {
         "symbol": first.symbol,
         "currency": first.currency,
         "adjustment": about.adjustment or first.adjustment,
     }
-    if exact is None or not isinstance(observations, Bars):
+    scales = scales_of(observations, about.scale) if isinstance(observations, Bars) else None
+    if scales is None or not isinstance(observations, Bars):
         rows = sorted(observations, key=lambda row: row.observed_at)
-        return of_all(call, rows, {first.symbol: about}) | common
-    (opens, highs, lows, closes), scales = exact
+        return of_all(call, rows, {first.symbol: about}) | common | {"units": arrays.plain([1] * len(rows))}
+    # Spelled as they came, but for the point: to spell numbers anew takes longer than to divide them there.
+    finest = max(observations.scale, about.scale)
+    zeros = "0" * (finest - observations.scale)
+    opens, highs, lows, closes = (
+        f"{{{said.replace(',', zeros + ',') if zeros else said}{zeros}}}" for said in observations.spelled
+    )
+    units = {scale: str(10 ** (finest - scale)) for scale in set(scales)}
+    places = {scale: str(scale) for scale in units}
     return common | {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
         "times": f"{{{' 00:00+00,'.join(observations.days)} 00:00+00}}",
-        "amounts": arrays.integers(closes),
-        "open_amounts": arrays.integers(opens),
-        "high_amounts": arrays.integers(highs),
-        "low_amounts": arrays.integers(lows),
-        "scales": arrays.integers(scales),
-        "volumes": arrays.integers(observations.volumes),
+        "amounts": closes,
+        "open_amounts": opens,
+        "high_amounts": highs,
+        "low_amounts": lows,
+        "units": f"{{{','.join([units[scale] for scale in scales])}}}",
+        "scales": f"{{{','.join([places[scale] for scale in scales])}}}",
+        "volumes": f"{{{','.join(observations.volumes)}}}",
     }

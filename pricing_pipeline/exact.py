@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import gcd
-from operator import floordiv
 
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import Observation
@@ -27,23 +26,16 @@ def scale_of(observation: Observation, at_least: int) -> int:
     return max(min(at_least, room), *(_decimals(value) for value in values))
 
 
-def amounts_of(bars: Bars, at_least: int) -> tuple[list[list[int]], list[int]] | None:
-    """Open, high, low and close of bars as amounts, and what `scale_of` says of each bar.
-
-    None where `at_least` is so much that it depends on the length of each price.
-    """
+def scales_of(bars: Bars, at_least: int) -> list[int] | None:
+    """What `scale_of` says of each bar; None where `at_least` is so much that the length of each price decides."""
     columns = (bars.opens, bars.highs, bars.lows, bars.closes)
     if at_least > MAX_DIGITS // 2:
         return None
-    if bars.scale <= at_least:
-        unit = 10 ** (at_least - bars.scale)
-        return [[amount * unit for amount in column] for column in columns], [at_least] * len(bars)
-    surplus = 10 ** (bars.scale - at_least)
+    surplus = 10 ** max(bars.scale - at_least, 0)
+    if all(gcd(*column) % surplus == 0 for column in columns):
+        return [at_least] * len(bars)
     # What divides the four by a power of ten divides what they have in common.
-    scales = [_places(common, bars.scale) if common % surplus else at_least for common in map(gcd, *columns)]
-    units = {scale: 10 ** (bars.scale - scale) for scale in set(scales)}
-    divisors = [units[scale] for scale in scales]
-    return [list(map(floordiv, column, divisors)) for column in columns], scales
+    return [_places(common, bars.scale) if common % surplus else at_least for common in map(gcd, *columns)]
 
 
 def _places(amount: int, scale: int) -> int:

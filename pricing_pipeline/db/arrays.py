@@ -13,11 +13,6 @@ def plain(items: Iterable[object]) -> str:
     return f"{{{','.join(['NULL' if item is None else str(item) for item in items])}}}"
 
 
-def integers(items: Iterable[int]) -> str:
-    """An array of whole numbers, none of them missing."""
-    return f"{{{','.join(map(str, items))}}}"
-
-
 def texts(items: Iterable[str | None]) -> str:
     """An array of any texts."""
     return f"{{{','.join(['NULL' if item is None else _quoted(item) for item in items])}}}"

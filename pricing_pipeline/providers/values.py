@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
-from operator import ge, le, lt
+from operator import ge, itemgetter, le, lt
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -148,15 +148,7 @@ def check_bar(
         raise Implausible(f"{highest} with {scale} decimal places has more than {MAX_DIGITS} digits")
 
 
-_PLAIN_DAYS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:,[0-9]{4}-[0-9]{2}-[0-9]{2})*")
-_PLAIN_VOLUMES = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*")
 _MOST_PLACES = 9
-
-
-@lru_cache(maxsize=_MOST_PLACES)
-def _plain_prices(places: int) -> re.Pattern[str]:
-    one = rf"[0-9]{{1,{MAX_DIGITS - _MOST_PLACES}}}\.[0-9]{{{places}}}"
-    return re.compile(rf"{one}(?:,{one})*")
 
 
 def plain_bars(
@@ -173,50 +165,81 @@ def plain_bars(
     `check_bar`, `calendar_day` and `check_day` (the window must be over), and stands in order, once a day. With nine
     digits on either side of the point, the four fit 18 at any scale. One odd value, and all go the long way.
     """
-    columns = (days, *prices, volumes)
-    if not days or not all(set(map(type, column)) == {str} for column in columns):
-        return None
-    said_days, said_volumes = ",".join(days), ",".join(volumes)  # type: ignore[arg-type]
-    said_prices = ",".join([text for column in prices for text in column])  # type: ignore[misc]
-    places = len(said_prices.partition(",")[0].partition(".")[2])
-    if not 0 < places <= _MOST_PLACES:
-        return None
-    is_plain = (
-        _PLAIN_DAYS.fullmatch(said_days)
-        and _PLAIN_VOLUMES.fullmatch(said_volumes)
-        and _plain_prices(places).fullmatch(said_prices)
-    )
-    if not is_plain:
-        return None
-    amounts = list(map(int, said_prices.replace(".", "").split(",")))
-    numbers = list(map(int, said_volumes.split(",")))
-    texts = said_days.split(",")
-    count = len(days)
-    # A comma inside a value would shift all that follow it.
-    if len(amounts) != 4 * count or len(numbers) != count or len(texts) != count:
-        return None
-    opens, highs, lows, closes = (amounts[start : start + count] for start in range(0, 4 * count, count))
     try:
-        ordinals = list(map(date.toordinal, map(date.fromisoformat, texts)))
-    except ValueError:
+        ordinals = _ordinals(",".join(days))  # type: ignore[arg-type]
+        said_volumes = ",".join(volumes)  # type: ignore[arg-type]
+        said_prices = [",".join(column) for column in prices]  # type: ignore[arg-type]
+    except TypeError:  # not all of them are texts
         return None
+    if ordinals is None or not len(ordinals) == len(days) > 0:
+        return None
+    places = len(said_prices[0].partition(",")[0].partition(".")[2])
+    if not (_are_numbers(said_volumes, len(days)) and _are_decimals(said_prices, len(days), places)):
+        return None
+    bars = Bars(
+        *(symbol, currency, Adjustment.RAW),
+        *(days, ordinals, places),  # type: ignore[arg-type]
+        [said.replace(".", "") for said in said_prices],
+        volumes,  # type: ignore[arg-type]
+        prices[3],  # type: ignore[arg-type]
+    )
     is_sound = (
-        min(lows) > 0
-        and all(map(le, lows, opens))
-        and all(map(le, lows, closes))
-        and all(map(ge, highs, opens))
-        and all(map(ge, highs, closes))
-        and all(map(lt, ordinals, ordinals[1:]))
+        min(bars.lows) > 0
+        and all(map(le, bars.lows, bars.opens))
+        and all(map(le, bars.lows, bars.closes))
+        and all(map(ge, bars.highs, bars.opens))
+        and all(map(ge, bars.highs, bars.closes))
         and window.start.toordinal() <= ordinals[0]
         and ordinals[-1] <= window.end.toordinal()
     )
-    if not is_sound:
+    return bars if is_sound else None
+
+
+@lru_cache(maxsize=16)
+def _ordinals(said_days: str) -> tuple[int, ...] | None:
+    """The numbers of ISO days between commas, if they are in order; answers of one market have the same days."""
+    days = said_days.split(",")
+    digits = said_days.replace("-", "").replace(",", "")
+    if not (digits.isascii() and digits.isdigit() and set(map(len, days)) == {10}):
         return None
-    return Bars(
-        *(symbol, currency, Adjustment.RAW, texts, ordinals, places),
-        (opens, highs, lows, closes),
-        numbers,
-        prices[3],  # type: ignore[arg-type]
+    try:
+        ordinals = tuple(map(date.toordinal, map(date.fromisoformat, days)))
+    except ValueError:
+        return None
+    return ordinals if all(map(lt, ordinals, ordinals[1:])) else None
+
+
+def _are_numbers(said: str, count: int) -> bool:
+    """Whether a text is so many whole numbers between commas that fit an amount."""
+    digits = said.replace(",", "")
+    lengths = set(map(len, said.split(",")))
+    return (
+        digits.isascii()
+        and digits.isdigit()
+        and len(said) - len(digits) == count - 1
+        and (min(lengths) > 0 and max(lengths) <= MAX_DIGITS)
+    )
+
+
+def _are_decimals(columns: Sequence[str], count: int, places: int) -> bool:
+    """Whether texts are so many decimals between commas each, of up to nine digits and `places` behind the point."""
+    said = ",".join(columns)
+    pieces = said.split(".")
+    digits = said.replace(",", "").replace(".", "")
+    # Between two points stand the decimals of one price, a comma, and what the next one begins with: the comma has
+    # one place, and there are no others.
+    inner = pieces[1:-1]
+    lengths = {len(pieces[0]), *(length - places - 1 for length in set(map(len, inner)))}
+    return (
+        0 < places <= _MOST_PLACES
+        and digits.isascii()
+        and digits.isdigit()
+        and len(pieces) == len(columns) * count + 1
+        and all(column.count(",") == count - 1 for column in columns)
+        and min(lengths) > 0
+        and max(lengths) <= MAX_DIGITS - _MOST_PLACES
+        and set(map(itemgetter(places), inner)) == {","}
+        and len(pieces[-1]) == places
     )
 
 

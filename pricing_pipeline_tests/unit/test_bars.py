@@ -10,14 +10,16 @@ from decimal import Decimal
 from functools import cache
 from itertools import starmap
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pricing_pipeline import columns
 from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
-from pricing_pipeline.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.domain import Adjustment, Call, Fetcher, Observation, Window
+from pricing_pipeline.exact import scale_of, scales_of
 from pricing_pipeline.plausibility import Known, Point, judge
 from pricing_pipeline.providers.values import (
     calendar_day,
@@ -126,20 +128,24 @@ ALL = Window(date(1990, 1, 1), date(2026, 1, 1))
 
 
 @cache
-def columns(symbol: str) -> Bars:
+def years(symbol: str) -> Bars:
     found = read(*recorded(symbol), window=ALL)
     assert found is not None
     return found
+
+
+def spelled(amounts: Sequence[int]) -> str:
+    return ",".join(map(str, amounts))
 
 
 def some(bars: Bars, dice: random.Random) -> Bars:
     """A year or two of them."""
     start = dice.randrange(max(len(bars) - 200, 1))
     part = slice(start, start + dice.choice((15, 200, 500)))
-    prices = (bars.opens[part], bars.highs[part], bars.lows[part], bars.closes[part])
+    prices = [column[part] for column in (bars.opens, bars.highs, bars.lows, bars.closes)]
     return Bars(
         *("A", bars.currency, bars.adjustment, bars.days[part], bars.ordinals[part], bars.scale),
-        prices,
+        [spelled(column) for column in prices],
         bars.volumes[part],
         bars.texts[part],
     )
@@ -153,10 +159,10 @@ def with_fault(bars: Bars, dice: random.Random) -> Bars:
     def shifted(amounts: Sequence[int]) -> list[int]:
         return [amount * factor if first <= place < last else amount for place, amount in enumerate(amounts)]
 
-    prices = (shifted(bars.opens), shifted(bars.highs), shifted(bars.lows), shifted(bars.closes))
+    prices = map(shifted, (bars.opens, bars.highs, bars.lows, bars.closes))
     return Bars(
         *("A", bars.currency, bars.adjustment, bars.days, bars.ordinals, bars.scale),
-        prices,
+        [spelled(column) for column in prices],
         bars.volumes,
         bars.texts,
     )
@@ -207,7 +213,7 @@ def test_f6_columns_are_judged_as_their_bars_are_one_by_one(symbol: str) -> None
     """Whatever is known and whatever is wrong: what the columns let pass, each bar passes; and the other way round."""
     dice = random.Random(symbol)
     for _ in range(25):
-        whole = some(columns(symbol), dice)
+        whole = some(years(symbol), dice)
         bars = with_fault(whole, dice) if dice.random() < 0.5 else whole
         known = knowns(whole, dice)
         short = judge(known, bars, Fetcher.DAILY_BARS, is_latest=False)
@@ -222,7 +228,7 @@ def test_f6_columns_are_judged_as_their_bars_are_one_by_one(symbol: str) -> None
 
 def test_f6_a_calm_history_is_judged_without_an_object_for_each_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """New, and once more when it is stored; between what is believed before it and after."""
-    bars = columns("IBM")
+    bars = years("IBM")
     first, last = bars[0], bars[-1]
     around = (
         Point(first.observed_at - timedelta(days=3), first.close),
@@ -240,7 +246,7 @@ def test_f6_a_calm_history_is_judged_without_an_object_for_each_bar(monkeypatch:
 
 
 def test_f5_one_stored_day_that_comes_otherwise_is_seen() -> None:
-    bars = columns("IBM")
+    bars = years("IBM")
     for days in (range(len(bars)), range(700, 900), range(5)):
         assert stored(bars, days).are_in(bars)
         assert stored(bars, days, 7).are_in(bars)
@@ -265,30 +271,39 @@ def test_a9_amounts_of_columns_are_those_of_each_bar(
 ) -> None:
     scale, amounts = price
     low, open_, close, high = sorted(max(amount // 10**zeros, 1) * 10**zeros for amount in amounts)
-    rows = [(PLAIN[0], open_, high, low, close), (PLAIN[0], 10**scale, 10**scale, 10**scale, 10**scale)]
-    prices = tuple(list(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    prices = [spelled([amount, 10**scale]) for amount in (open_, high, low, close)]
     days = ["2026-03-10", "2026-03-11"]
     ordinals = [date.fromisoformat(day).toordinal() for day in days]
-    bars = Bars("A", "USD", Adjustment.RAW, days, ordinals, scale, prices, [1, 1], ["", ""])  # type: ignore[arg-type]
-    found = amounts_of(bars, at_least)
-    if found is None:
-        assert at_least > 9
-        return
-    columns_, scales = found
-    assert scales == [scale_of(row, at_least) for row in bars]
-    for column, name in zip(columns_, ("open", "high", "low", "close"), strict=True):
-        assert column == [to_amount(getattr(row, name), own) for row, own in zip(bars, scales, strict=True)]
+    bars = Bars("A", "USD", Adjustment.RAW, days, ordinals, scale, prices, ["1", "1"], ["", ""])
+    scales = scales_of(bars, at_least)
+    assert scales is None if at_least > 9 else scales == [scale_of(row, at_least) for row in bars]
+    call = Call(
+        1, "p", "k", "t", Fetcher.DAILY_BARS, YEAR, (), UUID(int=0), datetime(2026, 11, 20, tzinfo=UTC)
+    )
+    short = columns.of_one(call, bars, Known(scale=at_least))
+    long = columns.of_one(call, list(bars), Known(scale=at_least))
+    assert short["scales"] == long["scales"]
+    for name in ("amounts", "open_amounts", "high_amounts", "low_amounts"):
+        assert divided(short[name], short["units"]) == divided(long[name], long["units"])
+
+
+def divided(amounts: object, units: object) -> list[int]:
+    """What the database makes of two arrays."""
+    pairs = zip(str(amounts)[1:-1].split(","), str(units)[1:-1].split(","), strict=True)
+    wholes = [divmod(int(amount), int(unit)) for amount, unit in pairs]
+    assert not any(rest for _, rest in wholes)
+    return [whole for whole, _ in wholes]
 
 
 def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
     """All of them are on another basis, and a split of theirs is known."""
     known = Known(adjustment=Adjustment.SPLITS, splits=((date(2005, 2, 28), 2.0),))
-    verdict = judge(known, columns("IBM"), Fetcher.DAILY_BARS, is_latest=False)
-    assert (verdict.good, verdict.held, verdict.other_basis) == ([], [], len(columns("IBM")))
+    verdict = judge(known, years("IBM"), Fetcher.DAILY_BARS, is_latest=False)
+    assert (verdict.good, verdict.held, verdict.other_basis) == ([], [], len(years("IBM")))
 
 
 def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:
-    bars = columns("IBM")
+    bars = years("IBM")
     at = datetime(2013, 2, 1, tzinfo=UTC)
     for moment in (at, at + timedelta(seconds=1), at - timedelta(seconds=1), at + timedelta(days=400)):
         assert list(after(bars, moment)) == list(after(list(bars), moment))

@@ -11,7 +11,8 @@ SELECT symbol, added, revised, outcome FROM pricing.merge_prices(
 SELECT added, revised FROM pricing.merge_bars(
     :data_type, :provider, :call_id, :symbol, CAST(:currency AS text), :adjustment,
     CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
-    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]));
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:units AS bigint[]), CAST(:scales AS smallint[]),
+    CAST(:volumes AS numeric[]));
 
 -- name: settle
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.
