@@ -1577,6 +1577,10 @@ GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,te
 CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
+-- All that becomes of a call for quotes, one of each symbol, when every one is newer than the last, near to it, within its bounds and in its currency: stored, its tasks finished, the call settled. Returns how many were added to history; no row, with nothing changed, when any of that is not so, or the claim has lost any task.
+CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
+
 -- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.
 CREATE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spent_quota_of(text,integer) TO pricing_reader, pricing_worker;

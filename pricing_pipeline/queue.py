@@ -172,7 +172,7 @@ def promote(connection: Connection) -> int:
 
 def providers_with_work(connection: Connection) -> dict[str, int]:
     """Providers that have pending tasks, with the most calls each may have in flight."""
-    return {row.provider: row.max_in_flight for row in connection.execute(query("queue.providers_with_work"))}
+    return dict(driver_rows(connection, driver_query("queue.providers_with_work"), {}))
 
 
 def is_busy(connection: Connection) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, queue, registry, settling
@@ -50,6 +50,9 @@ _IDLE_SECONDS = 3.0
 _STOP_SECONDS = 2.0
 """How long calls in flight may still end when the worker is told to stop; then their tasks are given back."""
 _EXTEND_LEASES_SECONDS = 15.0
+_SETTLED_AT_ONCE = 4
+"""Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
+wait for the others."""
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -109,6 +112,7 @@ class Refresher:
         self._on_report = on_report
         self._report_every = report_every
         self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
+        self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken = threading.Event()
         self._wake_up: WakeUp | None = None
@@ -302,17 +306,20 @@ class Refresher:
         """
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             return
-        with self._engine.connect() as connection:
-            providers = queue.providers_with_work(connection)
+        # One statement each, so one round trip is enough.
+        with self._autocommit.connect() as connection:
+            self._claim_calls(connection)
+
+    def _claim_calls(self, connection: Connection) -> None:
+        providers = queue.providers_with_work(connection)
         busy = Counter(one.call.provider for one in self._in_flight.values())
         for provider, most in providers.items():
             free = min(MAX_IN_FLIGHT - len(self._in_flight), most - busy[provider])
             if free <= 0 or provider not in self._clients:
                 continue
-            with self._autocommit.connect() as connection:  # one statement, so one round trip is enough
-                calls = queue.claim(
-                    connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
-                )
+            calls = queue.claim(
+                connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
+            )
             for call in calls:
                 future = self._pool.submit(self._make, call)
                 self._in_flight[future] = _InFlight(call, time.monotonic())
@@ -352,7 +359,8 @@ class Refresher:
             _LOG.exception("call %d to %s failed on a fault of ours", call.id, call.provider)
             failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
         else:
-            return settling.settle_answer(self._engine, call, fetched)
+            with self._settling:
+                return settling.settle_answer(self._engine, call, fetched)
         return settling.settle_failure(self._engine, call, failure)
 
 

