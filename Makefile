@@ -41,7 +41,7 @@ check: install-test ## Check format, lint, types and architecture
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 FAULTS := pricing_pipeline_tests/faults
 
-test: check ## Run the checks, then the tests of every level, with coverage (ARGS="-k queue" picks tests)
+test: install-test ## Run the tests of every level, with coverage (ARGS="-k queue" picks tests)
 	$(PYTEST) --cov --cov-report term:skip-covered --ignore=$(FAULTS) $(ARGS)
 
 test-faults: install-test ## Run the tests of what it survives: storms, contention, crashes, wrong clocks

@@ -34,6 +34,18 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let `no_cover` pause coverage in the workers of pytest-xdist too.
+
+    pytest-cov 7.1 starts the controller's collector in each worker as well, below the worker's own: pausing the upper
+    one would wake it.
+    """
+    plugin = session.config.pluginmanager.getplugin("_cov")
+    if hasattr(session.config, "workerinput") and plugin is not None and plugin.cov_controller is not None:
+        plugin.cov_controller.cov.stop()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure coverage where it tells something: tracing costs Python code more than half as much again.
 
@@ -60,6 +72,7 @@ __all__ = [
     "owner_url",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
+    "pytest_sessionstart",
     "pytest_unconfigure",
     "pytest_xdist_auto_num_workers",
     "server",

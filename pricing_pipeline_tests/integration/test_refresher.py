@@ -221,7 +221,7 @@ def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     )
     waiting = [task for task in core.tasks() if task.data_type == QUOTE]
     assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
-    assert {task.attempt for task in waiting} == {0}, "and no attempt was lost"
+    assert [(task.status, task.errors) for task in waiting if task.attempt] == [], "and no attempt was lost"
     snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
     assert min(snoozed) > core.clock() + timedelta(seconds=90)
     assert core.allowance().blocked_seconds == pytest.approx(120, abs=20)
