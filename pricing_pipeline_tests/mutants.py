@@ -29,6 +29,7 @@ _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
+_BARS = f"{_TESTS}/unit/test_bars.py"
 _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
@@ -242,6 +243,38 @@ MUTANTS = (
         "WHERE is_latest AND n.at < (SELECT",
         "WHERE false AND n.at < (SELECT",
         (f"{_FETCHING}::test_contract_14_old_data_under_a_fresh_answer_is_refused",),
+    ),
+    Mutant(
+        "columns of bars are believed whatever is known",
+        "pricing_pipeline/plausibility.py",
+        "_are_calm",
+        "not known.stored or",
+        "True or",
+        (_BARS,),
+    ),
+    Mutant(
+        "a step between bars by columns is believed however large",
+        "pricing_pipeline/plausibility.py",
+        "_are_calm",
+        "known.are_jumps_trusted or",
+        "True or",
+        (_BARS,),
+    ),
+    Mutant(
+        "a bar that was corrected counts as the same",
+        f"{_FUNCTIONS}/prices.sql",
+        "merge_bars",
+        "AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)",
+        "",
+        (_PRICES,),
+    ),
+    Mutant(
+        "days that two calls store at once are a fault of the answer",
+        f"{_FUNCTIONS}/prices.sql",
+        "merge_bars",
+        "ERRCODE = 'serialization_failure'",
+        "ERRCODE = 'unique_violation'",
+        (_PRICES,),
     ),
     Mutant(
         "pruning waits for readers",

@@ -104,6 +104,18 @@ def test_b18_what_is_not_plain_goes_the_long_way_with_all_its_neighbours(place: 
     assert read(before, odd, behind) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("close", ["12.0000", "12.000000", "12.00000.", "120.0000"])
+def test_b18_prices_of_other_places_are_told_by_their_comma(close: str) -> None:
+    """Without its point, such a price would be ten times another."""
+    prices = ("11.50000", "150.50000", "11.40000")
+    even, odd = (
+        [(f"2026-03-{day}", *prices, said, "1") for day, said in zip((10, 11, 12), closes, strict=True)]
+        for closes in (("12.00000",) * 3, ("12.00000", close, "12.00000"))
+    )
+    assert read(*even) is not None
+    assert read(*odd) is None
+
+
 def test_b18_a_comma_cannot_make_two_values_of_one() -> None:
     shifted = ("2026-03-10", "1.50000,1.50000", "2.50000", "1.40000", "2.00000", "1000")
     assert read(shifted, ("2026-03-11", "1.50000", "2.50000", "1.40000", "2.00000", "1000")) is None
