@@ -247,13 +247,7 @@ def bars(
     Without `adjust` exactly as stored, on the basis that each names; else on that basis, by the splits and dividends
     that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done.
     """
-    parameters = {
-        "data_type": data_type,
-        "symbol": symbol,
-        "first_day": first_day,
-        "last_day": last_day,
-        "as_of": as_of,
-    }
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
     if adjust is None:
         return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
     try:
@@ -282,6 +276,19 @@ def bars(
         )
         for row in rows
     ]
+
+
+def _span(
+    symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
+) -> dict[str, object]:
+    """Whose values, of which days, and as believed when."""
+    return {
+        "data_type": data_type,
+        "symbol": symbol,
+        "first_day": first_day,
+        "last_day": last_day,
+        "as_of": as_of,
+    }
 
 
 def history(
@@ -324,13 +331,7 @@ def _columns(
     if adjust is not None:
         found = bars(connection, symbol, data_type, first_day, last_day, as_of=as_of, adjust=adjust)
         return {name: [getattr(bar, name) for bar in found] for name in names}
-    parameters = {
-        "data_type": data_type,
-        "symbol": symbol,
-        "first_day": first_day,
-        "last_day": last_day,
-        "as_of": as_of,
-    }
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
     (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
     given: dict[str, Any] = dict(zip(_COLUMNS, (values or () for values in row), strict=True))
     rows = len(given["observed_at"])

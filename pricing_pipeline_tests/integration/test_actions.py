@@ -105,6 +105,15 @@ def test_f5_total_return_leaves_out_what_dividends_paid(core: Core) -> None:
     assert found[1] == round(50 * last * Decimal("0.98"), 10)
 
 
+@pytest.mark.parametrize(("ex_on", "first"), [(15, "98"), (16, "100.00")])
+def test_f5_a_dividend_counts_where_the_close_of_the_fortnight_before_it_is_stored(
+    core: Core, ex_on: int, first: str
+) -> None:
+    """At the end of a hole the last close may be of another year, and says nothing of what was paid."""
+    bring(core, bar(1, "100.00"), bar(20, "99.00"), told=[dividend(ex_on, "2")])
+    assert closes(core, Adjust.TOTAL) == {1: first, 20: "99.00"}
+
+
 def test_f5_a_split_and_a_dividend_of_one_day(core: Core) -> None:
     """The dividend is for new shares, the last close before it is of old ones: 1 of 100 / 2."""
     bring(core, bar(1, "100.00"), bar(2, "49.00"), told=[split(2, "2"), dividend(2, "1")])

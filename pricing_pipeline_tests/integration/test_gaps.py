@@ -120,6 +120,13 @@ def test_f8_the_latest_price_that_failed_is_a_gap_of_its_day_only(core: Core, cl
     assert gaps(core, window=window) == [("03-30", "03-30", 1, "not_asked"), ("03-31", "03-31", 1, "failed")]
 
 
+def test_f8_a_task_for_the_latest_price_is_no_gap_of_an_older_span(core: Core) -> None:
+    store(core, "03-12", "03-16")
+    core.enqueue(DAILY, "AAPL")
+    days = Window(date(2026, 3, 12), date(2026, 3, 13))
+    assert gaps(core, window=days) == [("03-13", "03-13", 1, "not_asked")]
+
+
 def test_f8_what_a_person_says_of_the_listing_counts(core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET listed_on = '2026-03-16' WHERE symbol = 'AAPL'")
     assert gaps(core)[0] == ("03-02", "03-13", 10, "not_listed")

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Adjustment, FailureKind, Fetcher, Window
+from pricing_pipeline.domain import Adjustment, Dividend, FailureKind, Fetcher, Split, Window
 from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderDown, Throttled
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
@@ -200,3 +200,29 @@ def test_b29_the_client_understands_the_free_plan() -> None:
         ):
             stranger.fetch(Fetcher.QUOTE, ["AAPL"], now=NOON)
         assert all(sandbox.key not in str(call) for call in sandbox.calls())
+
+
+@pytest.mark.parametrize("symbol", ["AAPL", "IBM"])
+def test_f5_two_providers_tell_the_same_dividends_and_splits(symbol: str) -> None:
+    """Yahoo's are divided by later splits, FMP's are of their day: what comes out is what was paid."""
+    window = Window(date(2000, 3, 1), date(2013, 2, 28))
+    with (
+        running_sandbox(clock=lambda: NOON) as sandbox,
+        yahoo_client(sandbox) as yahoo,
+        fmp_client(sandbox) as fmp,
+    ):
+        along = yahoo.fetch(Fetcher.DAILY_BARS, [symbol], window, now=NOON).answer
+        lists = [fmp.fetch(one, [symbol], now=NOON).answer for one in (Fetcher.DIVIDENDS, Fetcher.SPLITS)]
+    assert along.actions_since == {symbol: window.start}
+    told = {(one.ex_on, type(one)): one for one in along.actions}
+    listed = {(one.ex_on, type(one)): one for answer in lists for one in answer.actions}
+    # An answer of Yahoo tells what follows its window, too; the day before its first there is no price to pay from.
+    since = min(day for day, _ in told)
+    assert told.keys() == {key for key in listed if key[0] >= since}
+    assert len(told) > 100
+    for key, one in told.items():
+        match one:
+            case Dividend():
+                assert one.amount == listed[key].amount, one
+            case Split():
+                assert one.new_shares / one.old_shares == listed[key].new_shares / listed[key].old_shares
