@@ -27,6 +27,7 @@ _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
+_QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
@@ -176,7 +177,7 @@ MUTANTS = (
         "recover_tasks",
         "q.lease_until < now_ ORDER BY",
         "true ORDER BY",
-        (_QUEUE,),
+        (_QUEUE_FAILURES,),
     ),
     Mutant(
         "a claim counts no attempt",
@@ -184,7 +185,7 @@ MUTANTS = (
         "claim_calls",
         "attempt = q.attempt + 1, ",
         "",
-        (_QUEUE,),
+        (_QUEUE_FAILURES,),
     ),
     Mutant(
         "a half-open breaker lets any number through",

@@ -1,14 +1,12 @@
-"""The life of a task in one session: enqueue, claim, complete, fail, snooze, promote, recover.
+"""The life of a task in one session: enqueue, claim, complete.
 
-What happens between several processes is in faults/.
+Failures are in test_queue_failures.py; what happens between several processes is in faults/.
 """
 
 from __future__ import annotations
 
 import random
 from datetime import date, timedelta
-
-import pytest
 
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
@@ -19,18 +17,6 @@ template = sample_template
 
 SPRING = (date(2010, 3, 1), date(2010, 5, 31))
 SUMMER = (date(2010, 6, 1), date(2010, 8, 31))
-TRANSIENT = [
-    FailureKind.PROVIDER_DOWN,
-    FailureKind.SCHEMA_DRIFT,
-    FailureKind.IMPLAUSIBLE,
-    FailureKind.STALE_SOURCE,
-]
-PERMANENT = [
-    FailureKind.UNKNOWN_SYMBOL,
-    FailureKind.PLAN_RESTRICTED,
-    FailureKind.REQUEST_REFUSED,
-    FailureKind.MISCONFIGURED,
-]
 
 
 def symbols(count: int, prefix: str = "S") -> list[str]:
@@ -323,195 +309,6 @@ def test_b9_the_ring_of_finished_tasks_goes_round(core: Core, clock: Clock) -> N
             newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
         )
         clock.advance(7 * 86_400)
-
-
-# Fail
-
-
-@pytest.mark.parametrize("kind", TRANSIENT)
-def test_a8_transient_failures_are_tried_four_times_and_then_dead(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
-    """The pauses are 5 s, 30 s and 2 min, a fifth longer at most, so that retries do not come in waves.
-
-    What a source says by mistake it says again at once: there the first pause is the TTL.
-    """
-    core.enqueue(QUOTE, "AAPL")
-    pauses = (60, 120, 240) if kind is FailureKind.IMPLAUSIBLE else (5, 30, 120)
-    for attempt, pause in enumerate(pauses, start=1):
-        core.fail(core.claim_one(), kind, f"failure {attempt}")
-        task = core.task("AAPL")
-        failed_at = core.one(
-            "SELECT CAST(errors -> -1 ->> 'at' AS timestamptz) FROM pricing.api_call_queue_live"
-        )
-        assert (task.status, task.attempt) == ("scheduled", attempt)
-        assert pause <= (task.run_after - failed_at).total_seconds() <= pause * 1.2
-        clock.advance(pause * 0.9)
-        assert core.promote() == 0
-        assert core.claim() == []
-        clock.advance(pause * 0.4)
-        assert core.promote() == 1
-    core.fail(core.claim_one(), kind, "failure 4")
-    task = core.task("AAPL")
-    assert (task.status, task.attempt, task.failure_kind) == ("failed", 4, kind)
-    assert task.finished_at is not None
-    assert [(error["attempt"], error["kind"], error["message"]) for error in task.errors] == [
-        (number, kind, f"failure {number}") for number in (1, 2, 3, 4)
-    ]
-
-
-@pytest.mark.parametrize("kind", PERMANENT)
-def test_a8_what_asking_again_cannot_help_dies_at_once(core: Core, kind: FailureKind) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    core.fail(core.claim_one(), kind, "it never will")
-    task = core.task("AAPL")
-    assert (task.status, task.attempt, task.failure_kind) == ("failed", 1, kind)
-    assert [error["message"] for error in task.errors] == ["it never will"]
-
-
-def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, clock: Clock) -> None:
-    """FAULTS 3.14: the pair is still stale, yet the next check must not start it again."""
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    for hours in (1, 2, 4, 8, 16, 24, 24):
-        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
-        pair = core.demand_of(QUOTE, "AAPL")
-        assert pair is not None
-        assert abs((pair.held_until - core.clock()).total_seconds() - hours * 3600) < 5
-        assert pair.last_failure == "no such symbol"
-        clock.advance(hours * 3600 - 10)
-        core.heartbeat("ann", (QUOTE, "AAPL"))
-        core.heartbeat("bob", (QUOTE, "AAPL"))
-        assert core.enqueue_due() == 0
-        clock.advance(20)
-        assert core.enqueue_due() == 1
-
-
-def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    for hours in (1, 2):
-        core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
-        clock.advance(hours * 3600 + 1)
-        core.enqueue_due()
-    core.finish(core.claim_one())
-    pair = core.demand_of(QUOTE, "AAPL")
-    assert pair is not None
-    assert (pair.failures, pair.held_until, pair.last_failure) == (0, None, None)
-    clock.advance(61)
-    core.enqueue_due()
-    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
-    pair = core.demand_of(QUOTE, "AAPL")
-    assert pair is not None
-    assert (pair.held_until - core.clock()).total_seconds() <= 3600, (
-        "the next episode begins with an hour again"
-    )
-
-
-def test_a8_a_hold_off_outlives_its_viewers(core: Core, clock: Clock) -> None:
-    """Whoever leaves and comes back within the hour does not start the episode anew."""
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
-    core.unsubscribe("ann", (QUOTE, "AAPL"))
-    clock.advance(600)
-    core.clean()
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    assert core.enqueue_due() == 0
-    assert [task.status for task in core.tasks("AAPL")] == ["failed"]
-
-
-@pytest.mark.parametrize("kind", [FailureKind.THROTTLED, FailureKind.KEY_REFUSED])
-def test_c1_what_is_not_the_tasks_fault_costs_no_attempt_for_a_day(
-    core: Core, clock: Clock, kind: FailureKind
-) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    for _ in range(9):
-        core.fail(core.claim_one(), kind, "not now", retry_after=40)
-        task = core.task("AAPL")
-        assert (task.status, task.attempt) == ("scheduled", 0)
-        assert 39 < (task.run_after - core.clock()).total_seconds() <= 48
-        clock.advance(49)
-        core.promote()
-    assert len(core.task("AAPL").errors) == 9
-    clock.advance(86_400)
-    core.fail(core.claim_one(), kind, "not now", retry_after=40)
-    task = core.task("AAPL")
-    assert (task.status, task.failure_kind) == ("failed", kind)
-
-
-def test_c1_a_snooze_without_a_time_is_short(core: Core) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    core.fail(core.claim_one(), FailureKind.THROTTLED)
-    assert 4 < (core.task("AAPL").run_after - core.clock()).total_seconds() <= 6
-
-
-def test_a8_messages_are_kept_short(core: Core) -> None:
-    core.enqueue(QUOTE, "AAPL")
-    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "x" * 100_000)
-    assert len(core.task("AAPL").errors[0]["message"]) == 500
-
-
-# Release and recover
-
-
-def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
-    core.enqueue(QUOTE, "AAPL", "IBM")
-    call = core.claim_one()
-    assert core.release(call) == 2
-    assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [
-        ("pending", 0, None)
-    ] * 2
-    assert core.release(call) == 0
-    assert [(error["kind"], error["attempt"]) for error in core.task("IBM").errors] == [("worker_stopped", 1)]
-    assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
-
-
-def test_b11_an_extended_lease_keeps_the_claim(core: Core, clock: Clock) -> None:
-    core.enqueue(QUOTE, "AAPL", "IBM")
-    call = core.claim_one()
-    for _ in range(3):
-        clock.advance(50)
-        assert core.extend(call) == set(call.task_ids)
-        assert core.recover() == 0
-    clock.advance(61)
-    assert core.recover() == 2
-    assert core.extend(call) == set(), "what was taken back is not taken again"
-    assert {task.status for task in core.tasks()} == {"pending"}
-    heir = core.claim_one()
-    lease = core.task("AAPL").lease_until
-    assert core.extend(call) == set()
-    assert core.task("AAPL").lease_until == lease
-    assert core.complete(heir) == set(heir.task_ids)
-
-
-def test_b11_recovery_takes_back_what_has_outlived_its_lease_only(core: Core, clock: Clock) -> None:
-    core.lift_limits(batch_size=1)
-    core.enqueue(QUOTE, "OLD")
-    core.enqueue(QUOTE, "NEW")
-    core.claim_one()
-    clock.advance(30)
-    core.claim_one()
-    clock.advance(31)
-    assert core.recover() == 1
-    old, new = core.task("OLD"), core.task("NEW")
-    assert (old.status, old.attempt, old.claim_token, old.lease_until) == ("pending", 1, None, None)
-    assert [(error["kind"], error["attempt"]) for error in old.errors] == [("worker_lost", 1)]
-    assert (new.status, new.errors) == ("processing", [])
-    assert core.recover() == 0
-
-
-def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clock) -> None:
-    """FAULTS 19: attempts are counted at claim, so nobody has to report the death."""
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    for _ in range(4):
-        core.claim_one()
-        clock.advance(61)
-        assert core.recover() == 1
-    task = core.task("AAPL")
-    assert (task.status, task.attempt, task.failure_kind) == ("failed", 4, "worker_lost")
-    assert [error["attempt"] for error in task.errors] == [1, 2, 3, 4]
-    assert core.claim() == []
-    pair = core.demand_of(QUOTE, "AAPL")
-    assert pair is not None
-    assert pair.held_until > core.clock()
 
 
 # Reading
