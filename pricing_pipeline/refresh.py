@@ -360,7 +360,7 @@ class Refresher:
             failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
         else:
             with self._settling:
-                return settling.settle_answer(self._engine, call, fetched)
+                return settling.settle_answer(self._engine, call, fetched, autocommit=self._autocommit)
         return settling.settle_failure(self._engine, call, failure)
 
 

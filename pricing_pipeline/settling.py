@@ -100,14 +100,17 @@ class Tally:
         self.providers |= other.providers
 
 
-def settle_answer(engine: Engine, call: Call, fetched: Fetched) -> Tally:
-    """Store what the call brought and finish its tasks: at once, or in parts when the database refuses the whole."""
+def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: Engine | None = None) -> Tally:
+    """Store what the call brought and finish its tasks: at once, or in parts when the database refuses the whole.
+
+    `autocommit` is the engine by `autocommitting`; who settles many answers makes it once.
+    """
     try:
         try:
             tally = None
             if _may_be_good(call, fetched.answer):
                 tally = _transact(
-                    autocommitting(engine), lambda session: _settle_good(session, call, fetched)
+                    autocommit or autocommitting(engine), lambda session: _settle_good(session, call, fetched)
                 )
             if tally is None:
                 tally = _transact(engine, lambda connection: _settle(connection, call, fetched))

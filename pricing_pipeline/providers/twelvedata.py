@@ -235,6 +235,7 @@ class TwelveData:
         now: datetime,
     ) -> Answer:
         answers: list[Answer] = []
+        quotes: list[Observation] = []
         whole_call: list[ProviderError] = []
         for symbol in symbols:
             member = body.get(symbol)
@@ -245,15 +246,19 @@ class TwelveData:
                     if kind in _WHOLE_CALL:
                         whole_call.append(self._whole(error, response, now))
                     answers.append(_failed(symbol, kind, error.message))
+                elif fetcher is Fetcher.QUOTE and member is not None:
+                    quotes.append(_quote(symbol, validate(_Quote, member, _what(fetcher, symbol)), now))
                 else:
                     answers.append(_member(fetcher, symbol, member, window, now))
+            except Implausible as fault:
+                answers.append(_untrue(fetcher, symbol, fault))
             except SchemaDrift as drift:
                 answers.append(
                     Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
                 )
         if len(whole_call) == len(symbols):
             raise whole_call[0]
-        return merge(answers)
+        return merge([Answer(observations=tuple(quotes)), *answers])
 
     def _refused(self, symbols: Sequence[str], error: _Error, response: Response, now: datetime) -> Answer:
         """An error object as the whole body, with the true HTTP status or, as in older days, with 200."""
@@ -322,11 +327,23 @@ _ADVICE = {
 }
 
 
+def _what(fetcher: Fetcher, symbol: str) -> str:
+    return f"twelvedata's {fetcher.value} of {symbol}"
+
+
+def _untrue(fetcher: Fetcher, symbol: str, fault: Implausible) -> Answer:
+    message = (
+        f"{_what(fetcher, symbol)} cannot be true: {said(str(fault))}. "
+        "Nothing was stored; compare with another source."
+    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
+
+
 def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, now: datetime) -> Answer:
     """One symbol's data. Raises SchemaDrift."""
     if data is None:
         raise SchemaDrift(f"twelvedata's batch answer has no member for {symbol}; nothing was stored.")
-    what = f"twelvedata's {fetcher!s} of {symbol}"
+    what = _what(fetcher, symbol)
     try:
         if fetcher is Fetcher.QUOTE:
             quote = validate(_Quote, data, what)
@@ -335,10 +352,7 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
         _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
         currency, power = _currency(symbol, series.meta.currency)
     except Implausible as fault:
-        message = (
-            f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
-        )
-        return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
+        return _untrue(fetcher, symbol, fault)
     if power == 0 and window is not None and window.end < now.astimezone(UTC).date():
         plain = _plain(symbol, series, currency, window)
         if plain is not None:
