@@ -10,7 +10,17 @@ from datetime import date, timedelta
 
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_core import (
+    DAILY,
+    FX,
+    MFAPI,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    rows_read,
+    sample_template,
+)
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
@@ -335,3 +345,12 @@ def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     assert listed[-1]["last_error"] == "no such symbol"
     assert busy
     assert providers == {TWELVEDATA: 8}
+
+
+def test_b11_providers_with_work_are_found_without_reading_the_queue(core: Core) -> None:
+    """Before each claim of a drain; nobody has counted the rows of a new queue, and all 3,000 were read."""
+    core.enqueue(QUOTE, *(f"S{number}" for number in range(3_000)))
+    with core.engine.begin() as connection:
+        before = rows_read(connection)
+        assert queue.providers_with_work(connection) == {TWELVEDATA: 8}
+        assert rows_read(connection) - before < 100

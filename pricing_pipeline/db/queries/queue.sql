@@ -38,7 +38,11 @@ SELECT pricing.promote_tasks();
 -- name: providers_with_work
 -- Providers that have pending tasks.
 SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p
-WHERE p.is_active AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending')
+-- In the order of the claim's index, so that it reads one entry of it: EXISTS became a join that read the whole queue.
+WHERE p.is_active AND (
+    SELECT q.id FROM pricing.api_call_queue_live q
+    WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
+    ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NOT NULL
 ORDER BY p.provider;
 
 -- name: is_busy
