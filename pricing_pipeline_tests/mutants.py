@@ -264,7 +264,7 @@ MUTANTS = (
     Mutant(
         "a bar that was corrected counts as the same",
         f"{_FUNCTIONS}/prices.sql",
-        "merge_bars",
+        "revise_bars",
         "AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)",
         "",
         (_PRICES,),

@@ -382,6 +382,31 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
         assert rows_read(connection) - before < 1000
 
 
+def test_f3_comparing_bars_reads_neither_other_instruments_nor_their_history(core: Core) -> None:
+    """New days, the same again, and corrected ones, each in a call of its own."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'S' || n FROM generate_series(1, 20000) AS n"
+    )
+    core.rows(
+        "INSERT INTO pricing.price_history"
+        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
+        " SELECT 'equity_daily', 'S' || n % 2, timestamptz '1960-01-01' + n * interval '1 day', 100, 2,"
+        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 20000) AS n"
+    )
+    core.rows("ANALYZE pricing.instruments, pricing.price_history")
+    for bars in (
+        bars_of("10.50000", "10.51000"),
+        bars_of("10.50000", "10.51000"),
+        bars_of("10.50000", "10.52000"),
+    ):
+        call = next_call(core, DAILY, "AAPL", days=MARCH)
+        with core.engine.begin() as connection:
+            before = rows_read(connection)
+            prices.store(connection, call, bars)
+            assert rows_read(connection) - before < 500
+
+
 # The source's time
 
 

@@ -97,12 +97,12 @@ COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], ti
     'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
 
 
-CREATE OR REPLACE FUNCTION pricing.merge_bars(
+CREATE OR REPLACE FUNCTION pricing.revise_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
     units bigint[], scales smallint[], volumes numeric[])
 RETURNS TABLE (added bigint, revised bigint)
--- Compared with what is stored by one pass over both, never by a look into the index for each of thousands of bars.
+-- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -110,29 +110,6 @@ DECLARE
     first_at timestamptz := times[1];
     last_at timestamptz := times[cardinality(times)];
 BEGIN
-    PERFORM pricing.verify_instruments(wanted_type, ARRAY[wanted_symbol], ARRAY[named_currency]);
-    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
-    IF NOT EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-                                                         AND h.observed_at BETWEEN first_at AND last_at) THEN
-        revised := 0;
-        -- ON CONFLICT would look into the index twice and write twice as much into the log.
-        BEGIN
-            INSERT INTO pricing.price_history
-                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, fetched_at, adjustment)
-            SELECT wanted_type, wanted_symbol, v.observed_at, v.amount / v.unit, v.open_amount / v.unit, v.high_amount / v.unit,
-                   v.low_amount / v.unit, v.scale, named_currency, v.volume, from_provider, from_call, now_, basis
-            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, units, scales, volumes)
-                AS v (observed_at, amount, open_amount, high_amount, low_amount, unit, scale, volume);
-            GET DIAGNOSTICS added = ROW_COUNT;
-        EXCEPTION WHEN unique_violation THEN
-            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
-                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
-        END;
-        RETURN NEXT;
-        RETURN;
-    END IF;
-
     RETURN QUERY
     WITH differing AS MATERIALIZED (
         SELECT v.*, h AS old, h.data_type IS NULL AS is_new
@@ -170,6 +147,49 @@ BEGIN
                 volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
                 fetched_at = excluded.fetched_at, adjustment = excluded.adjustment)
     SELECT count(*) FILTER (WHERE d.is_new), count(*) FILTER (WHERE NOT d.is_new) FROM differing d;
+END $$;
+COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+    'What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.merge_bars(
+    wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
+    times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
+    units bigint[], scales smallint[], volumes numeric[])
+RETURNS TABLE (added bigint, revised bigint)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    first_at timestamptz := times[1];
+    last_at timestamptz := times[cardinality(times)];
+BEGIN
+    PERFORM pricing.verify_instruments(wanted_type, ARRAY[wanted_symbol], ARRAY[named_currency]);
+    -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
+    IF NOT EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                                                         AND h.observed_at BETWEEN first_at AND last_at) THEN
+        revised := 0;
+        -- ON CONFLICT would look into the index twice and write twice as much into the log.
+        BEGIN
+            INSERT INTO pricing.price_history
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, fetched_at, adjustment)
+            SELECT wanted_type, wanted_symbol, v.observed_at, v.amount / v.unit, v.open_amount / v.unit, v.high_amount / v.unit,
+                   v.low_amount / v.unit, v.scale, named_currency, v.volume, from_provider, from_call, now_, basis
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, units, scales, volumes)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, unit, scale, volume);
+            GET DIAGNOSTICS added = ROW_COUNT;
+        EXCEPTION WHEN unique_violation THEN
+            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
+                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
+        END;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT r.added, r.revised
+    FROM pricing.revise_bars(wanted_type, from_provider, from_call, wanted_symbol, named_currency, basis, times, amounts,
+                             open_amounts, high_amounts, low_amounts, units, scales, volumes) r;
 END $$;
 COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
     'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. An amount is what is given divided by its unit, without a rest. Returns how many were added and revised.';
