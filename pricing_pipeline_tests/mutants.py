@@ -31,6 +31,7 @@ _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
+_QUOTES = f"{_TESTS}/integration/test_quotes.py"
 _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
@@ -82,6 +83,22 @@ MUTANTS = (
         "of_symbols(answer.observations, ids)",
         "answer.observations",
         (_FENCE,),
+    ),
+    Mutant(
+        "quotes are stored without the fence",
+        f"{_FUNCTIONS}/quotes.sql",
+        "settle_quotes",
+        "IF cardinality(held) < cardinality(ids) THEN",
+        "IF false THEN",
+        (_QUOTES,),
+    ),
+    Mutant(
+        "quotes in another currency raise no question",
+        f"{_FUNCTIONS}/quotes.sql",
+        "settle_quotes",
+        "AND coalesce(k.currency = k.known_currency, true)",
+        "",
+        (_QUOTES,),
     ),
     Mutant(
         "documents are stored without the fence",
