@@ -75,7 +75,7 @@ def test_b8_the_first_quote_of_an_instrument_verifies_it(core: Core) -> None:
     assert call.fetcher is Fetcher.QUOTE
 
 
-def test_a5_the_same_quote_again_confirms_it_and_writes_no_history(core: Core) -> None:
+def test_f3_the_same_quote_again_confirms_it_and_writes_no_history(core: Core) -> None:
     at = core.clock() - timedelta(minutes=5)
     refreshed(core, "100.00", at)
     call = claimed(core, "AAPL", "IBM")
@@ -148,7 +148,7 @@ def _only_bars_known(core: Core) -> None:
         *("first_beside_bars", "digits"),
     ],
 )
-def test_a4_one_quote_that_must_be_looked_at_leaves_the_whole_call_to_the_long_way(
+def test_b18_one_quote_that_must_be_looked_at_leaves_the_whole_call_to_the_long_way(
     core: Core, price: str, changes: dict[str, Any], arrange: Callable[[Core], None] | None
 ) -> None:
     now = core.clock()
@@ -187,7 +187,7 @@ def test_b8_a_claim_that_lost_one_task_stores_no_quote_that_way(core: Core) -> N
     audit(core)
 
 
-def test_a4_no_quote_is_stored_at_once_that_the_rules_would_hold(core: Core) -> None:
+def test_b18_no_quote_is_stored_at_once_that_the_rules_would_hold(core: Core) -> None:
     """The statement may leave to the rules what they then believe, never the other way round."""
     core.lift_limits(batch_size=1)
     at = core.clock() - timedelta(seconds=1)
