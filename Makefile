@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-faults test-pg15 mutants schema bench bench-install check format lock clean
+.PHONY: help install install-test run test test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,17 +40,21 @@ check: install-test ## Check format, lint, types and architecture
 
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 FAULTS := pricing_pipeline_tests/faults
+BENCHMARKS := pricing_pipeline_tests/benchmarks
 
 test: install-test ## Run the tests of every level, with coverage (ARGS="-k queue" picks tests)
-	$(PYTEST) --cov --cov-report term:skip-covered --ignore=$(FAULTS) $(ARGS)
+	$(PYTEST) --cov --cov-report term:skip-covered --ignore=$(FAULTS) --ignore=$(BENCHMARKS) $(ARGS)
 
 test-faults: install-test ## Run the tests of what it survives: storms, contention, crashes, wrong clocks
 	$(PYTEST) $(FAULTS) $(ARGS)
 
-# What needs the wheel's server or no database at all is left to `make test`.
+test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
+	$(BIN)/pytest $(BENCHMARKS) $(ARGS)
+
+# What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
-		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' \
+		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' \
 		pricing_pipeline_tests/integration $(FAULTS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)

@@ -8,7 +8,6 @@ without an index and believes everything.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -113,7 +112,7 @@ def work_ours(provider_url: str, symbols: int, years: int, database_url: str) ->
 
     def backfill() -> list[float]:
         refresher.backfill(refresher.plan_backfill(DATA_TYPE, Window(_first(years), END), names))
-        return [sum(added), _megabytes()]
+        return [sum(added), crew.megabytes()]
 
     return backfill
 
@@ -141,13 +140,9 @@ def work_unchecked_ceiling(
 
     def fetch() -> list[float]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return [sum(pool.map(one, range(1, symbols + 1))), _megabytes()]
+            return [sum(pool.map(one, range(1, symbols + 1))), crew.megabytes()]
 
     return fetch
-
-
-def _megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,11 @@ def serve(prepare: Callable[[str], Callable[[], Any]]) -> None:
     if sys.stdin.readline() != "go\n":
         raise SystemExit(1)
     sys.stdout.write(json.dumps(work()) + "\n")
+
+
+def megabytes() -> float:
+    """The most memory that this process has taken so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class _Worker:

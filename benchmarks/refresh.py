@@ -53,6 +53,17 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         connection.execute(statement("refresh.arrange"), {"batch": BATCH, "in_flight": AT_ONCE})
     with psycopg.connect(theirs, autocommit=True) as connection:
         connection.execute(statement("refresh.plain_table"))
+    memory: list[float] = []
+
+    def seconds(way: str, url: str, database_url: str, symbols: int) -> float:
+        work = crew.run([crew.module("refresh", way, url, symbols)], database_url)
+        stored, megabytes = work.answers[0]
+        if stored != symbols:
+            raise crew.WorkerError(f"{stored} of {symbols} prices were stored by {way}")
+        if way == "ours":
+            memory.append(megabytes)
+        return work.seconds
+
     with provider.running(LATENCY_MS) as url:
 
         def rate(way: str, database_url: str, symbols: int) -> float:
@@ -60,10 +71,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
                 with psycopg.connect(database_url, autocommit=True) as connection:
                     connection.execute(statement("refresh.enqueue"), {"symbols": symbols})
             server.checkpoint()
-            work = crew.run([crew.module("refresh", way, url, symbols)], database_url)
-            if work.total != symbols:
-                raise crew.WorkerError(f"{work.total} of {symbols} prices were stored by {way}")
-            return work.rate
+            return symbols / seconds(way, url, database_url, symbols)
 
         rates = medians(
             {
@@ -79,13 +87,17 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
             connection.execute(statement("refresh.limit"), {"calls": size.watched * 3 // BATCH})
             connection.execute(statement("refresh.watch"), {"symbols": size.watched})
         server.checkpoint()
-        watched = crew.run([crew.module("refresh", "ours", url, size.watched)], anew)
-    if watched.total != size.watched:
-        raise crew.WorkerError(f"{watched.total} of {size.watched} watched prices were stored")
+        watched = seconds("ours", url, anew, size.watched)
     allowed = f"{size.watched:,} watched symbols, {size.watched * 3 // BATCH} calls a minute allowed"
     return [
         Row("symbols_per_second", "symbols/s", rates.pop("ours"), rates),
-        Row("all_watched_seconds", f"s until all are refreshed: {allowed}", watched.seconds),
+        Row("all_watched_seconds", f"s until all are refreshed: {allowed}", watched),
+        Row(
+            "memory_megabytes",
+            f"MB at most, {size.symbols:,} tasks wait",
+            max(memory),
+            lower_is_better=True,
+        ),
     ]
 
 
@@ -160,4 +172,9 @@ if __name__ == "__main__":
         "one_call_per_symbol": work_one_call_per_symbol,
         "unchecked_ceiling": work_unchecked_ceiling,
     }
-    crew.serve(lambda database_url: workers[way](url, int(count), database_url))
+
+    def prepared(database_url: str) -> Callable[[], list[float]]:
+        work = workers[way](url, int(count), database_url)
+        return lambda: [work(), crew.megabytes()]
+
+    crew.serve(prepared)

@@ -1,1 +1,2 @@
-"""Tests, by level: unit, integration (real PostgreSQL), migrations, orchestration, acceptance, faults."""
+"""Tests, by level: unit, integration (real PostgreSQL), migrations, orchestration, acceptance, faults; benchmarks
+only whether they answer."""

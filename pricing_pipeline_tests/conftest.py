@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from _pytest.nodeid import NodeId  # internal, hence the exact pin
 from hypothesis import HealthCheck, settings
 
 from pricing_pipeline_tests.fix_cli import cli
@@ -19,6 +20,7 @@ from pricing_pipeline_tests.fix_database import (
     template,
 )
 from pricing_pipeline_tests.fix_home import open_folder
+from pricing_pipeline_tests.fix_refresher import refresher, reports, sandbox
 
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,7 +48,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         plugin.cov_controller.cov.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Say of each test whether it is traced, and which others it must run beside."""
+    leave_untraced(items)
+    if getattr(config.option, "loadgroup", False):
+        name_groups(items)
+
+
+def leave_untraced(items: list[pytest.Item]) -> None:
     """Measure coverage where it tells something: tracing costs Python code more than half as much again.
 
     Where nearly everything happens in other processes it tells nothing, and little where a test runs once more with
@@ -58,6 +68,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if test in seen or item.path.parent.name in ("acceptance", "faults"):
             item.add_marker("no_cover")
         seen.add(test)
+
+
+def name_groups(items: list[pytest.Item]) -> None:
+    """Name each test's group in its id, by which `--dist loadgroup` goes.
+
+    pytest-xdist 3.8.0 does so through an attribute that pytest 9.2 no longer reads: without a word, its groups fall
+    apart, and each process would start a stack of its own.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and not item.nodeid.endswith(f"@{mark.args[0]}"):
+            item._id = NodeId.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 __all__ = [
@@ -75,6 +97,9 @@ __all__ = [
     "pytest_sessionstart",
     "pytest_unconfigure",
     "pytest_xdist_auto_num_workers",
+    "refresher",
+    "reports",
+    "sandbox",
     "server",
     "template",
 ]

@@ -22,7 +22,6 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 
 from pricing_pipeline.definitions import definitions
 from pricing_pipeline.defs.resources import PricingDatabase
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -135,13 +134,6 @@ def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
         create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context,
     ):
         yield context
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    """A sandbox that the definitions of this test ask."""
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

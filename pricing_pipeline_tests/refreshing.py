@@ -18,6 +18,8 @@ from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settling import Tally
+from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 
 class Reports(list[Tally]):
@@ -72,6 +74,22 @@ def work_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float
         return is_done()
 
     refresher._work_until(is_over)
+
+
+def symbols(count: int) -> list[str]:
+    return [f"S{number:04d}" for number in range(count)]
+
+
+def is_idle(core: Core) -> Callable[[], bool]:
+    """Nothing is pending or in work."""
+    return lambda: core.one(
+        "SELECT NOT EXISTS (SELECT FROM pricing.api_call_queue_live WHERE status IN ('pending', 'processing'))"
+    )
+
+
+def calls(sandbox: RunningSandbox, provider: str) -> list[tuple[str, int, int | None]]:
+    """Path, units and status of each call, as the sandbox saw it."""
+    return [(call["path"], call["units"], call["status"]) for call in sandbox.calls(provider)]
 
 
 def run_worker(

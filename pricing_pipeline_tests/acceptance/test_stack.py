@@ -172,18 +172,25 @@ def test_g6_a_backfill_brings_the_sources_own_bars_and_a_second_brings_nothing(s
     assert _row_counts(stack, sorted(months)) == months
 
 
-def test_the_command_backfills_some_symbols_through_dagster(stack: Stack) -> None:
+def test_g6_the_command_backfills_some_symbols_and_days_through_dagster(stack: Stack) -> None:
     stack.wait_until_all_fresh()
     before = stack.last_call()
-    window = ("--from", "2013-03-01", "--to", "2013-06-30")
+    window = ("--from", "2013-03-01", "--to", "2013-06-27")
     told = stack.json("backfill", "equity_daily", "--symbols", "AAPL,IBM", *window)
     assert (told["tasks"], told["open"], told["failed"], told["calls"]) == (2, 0, 0, 2)
+    assert told["run_url"].endswith(f"/runs/{told['run_id']}")
     (run,) = stack.runs(runIds=[told["run_id"]])
-    assert run["tags"]["pricing/symbols"] == "AAPL,IBM"
+    tags = run["tags"]
+    assert tags["dagster/asset_partition_range_start"] == "2013-03-01"
+    assert tags["dagster/asset_partition_range_end"] == "2013-06-01"
+    assert (tags["pricing/from"], tags["pricing/to"], tags["pricing/symbols"]) == (*window[1::2], "AAPL,IBM")
+    assert "pricing/drain" not in tags
+    found = stack.core.rows("SELECT run_id FROM pricing.backfills ORDER BY requested_at DESC LIMIT 1")
+    assert found[0].run_id == told["run_id"]
     calls = _history_calls(stack, before)
     assert sorted(symbol for call in calls for symbol in call["symbols"]) == ["AAPL", "IBM"]
     rows = stack.json("history", "IBM", "--data-type", "equity_daily", *window)["rows"]
-    assert (rows[0]["date"], rows[-1]["date"]) == ("2013-03-01", "2013-06-28")
+    assert (rows[0]["date"], rows[-1]["date"]) == ("2013-03-01", "2013-06-27")
     (bar,) = _source(*[date(2013, 3, 1)] * 2)["IBM"].values()
     told_bar = [Decimal(rows[0][name]) for name in ("open", "high", "low", "close")]
     assert (*told_bar, rows[0]["volume"]) == bar

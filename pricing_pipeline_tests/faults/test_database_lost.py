@@ -6,12 +6,11 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 from psycopg import Connection
 
 from pricing_pipeline import sample
@@ -22,19 +21,13 @@ from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, wait_until
 
 template = sample_template
 
 SYMBOLS = [f"S{number:04d}" for number in range(400)]
 COMPLETED = "SELECT count(*) FROM pricing.api_call_queue_completed"
 PENDING = "SELECT count(*) FROM pricing.api_call_queue_live WHERE status = 'pending'"
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 def each_price_is_stored_once(core: Core) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -13,19 +13,13 @@ from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, wait_until
 from pricing_pipeline_tests.workers import Worker
 
 template = sample_template
 
 SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 LEASE = 61
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 def all_completed(core: Core) -> Callable[[], bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
@@ -13,17 +12,11 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
 
 WINTER = ["--from", "2013-01-10", "--to", "2013-02"]
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:

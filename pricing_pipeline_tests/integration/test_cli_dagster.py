@@ -1,28 +1,18 @@
-"""`backfill` through Dagster: a real webserver, our real definitions, the sandbox behind them."""
+"""`backfill` through Dagster where Dagster is not as it should be; with a real one it is in acceptance/."""
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any, Self
 
-import httpx
 import pytest
 
 from pricing_pipeline.cli.dagster_runs import Location, Webserver
 from pricing_pipeline.domain import Window
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
+from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template
 from pricing_pipeline_tests.sandbox_server import running_sandbox
 
@@ -31,100 +21,10 @@ template = sample_template
 FIRST, LAST = date(2013, 1, 10), date(2013, 2, 5)
 WINTER = ["--from", FIRST.isoformat(), "--to", LAST.isoformat()]
 PLACE = Location("__repository__", "pricing_pipeline", ("2000-01-01", "2013-02-01"))
-INSTANCE = """\
-telemetry:
-  enabled: false
-run_coordinator:
-  module: dagster._core.run_coordinator
-  class: DefaultRunCoordinator
-"""
-TAGS = "query($run: ID!) { runOrError(runId: $run) { ... on Run { tags { key value } } } }"
-
-
-@contextmanager
-def dagster_webserver(home: Path, **settings: str) -> Iterator[str]:
-    """Dagster's webserver with our definitions and a storage of its own; runs start at once, without a daemon."""
-    home.mkdir()
-    (home / "dagster.yaml").write_text(INSTANCE)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
-    environment |= {"DAGSTER_HOME": str(home), "PYTHONPATH": str(ROOT), "PRICING_HOME": str(home / "ours")}
-    environment |= {f"PRICING_{name.upper()}": value for name, value in settings.items()}
-    program = Path(sys.executable).with_name("dagster-webserver")
-    module = ["-m", "pricing_pipeline.definitions", "-a", "definitions"]
-    url = f"http://127.0.0.1:{port}"
-    with (home / "log").open("w") as log:
-        process = subprocess.Popen(
-            [program, *module, "-h", "127.0.0.1", "-p", str(port)], env=environment, stdout=log, stderr=log
-        )
-        try:
-            deadline = time.monotonic() + 120
-            while not _answers(url):
-                assert process.poll() is None, (home / "log").read_text()
-                assert time.monotonic() < deadline, (home / "log").read_text()
-                time.sleep(0.1)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(90)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/server_info", trust_env=False, timeout=5).is_success
-    except httpx.HTTPError:
-        return False
-
-
-def test_g6_a_backfill_is_a_run_that_is_followed(
-    cli: CommandLine, core: Core, tmp_path: Path, database_url: str
-) -> None:
-    with (
-        running_sandbox() as sandbox,
-        dagster_webserver(tmp_path / "dagster", database_url=database_url, sandbox_url=sandbox.url) as url,
-        cli.running(urls={"dagster": url, "sandbox": sandbox.url}),
-    ):
-        # A process, because one can be given up on: a run that never starts is followed for ever.
-        process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL,IBM", "--json")
-        stdout, stderr = process.communicate(timeout=240)
-        assert (process.returncode, stderr) == (0, "")
-        content = json.loads(stdout)
-        tags = httpx.post(
-            f"{url}/graphql", json={"query": TAGS, "variables": {"run": content["run_id"]}}, trust_env=False
-        ).json()["data"]["runOrError"]["tags"]
-
-        # A data type that Dagster has not loaded yet is not refused, only fetched here.
-        core.rows(
-            "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, history_from)"
-            " VALUES ('share_daily', 'daily_bars', 1440, '1990-01-01')"
-        )
-        here = cli("backfill", "share_daily", *WINTER, "--symbols", "AAPL", "--json")
-        calls = len(sandbox.calls("twelvedata"))
-    assert content["run_url"] == f"{url}/runs/{content['run_id']}"
-    counts = {name: content[name] for name in ("tasks", "open", "failed", "calls", "rows_stored")}
-    assert counts == {"tasks": 2, "open": 0, "failed": 0, "calls": 2, "rows_stored": 36}
-    told = {tag["key"]: tag["value"] for tag in tags}
-    assert told["dagster/asset_partition_range_start"] == "2013-01-01"
-    assert told["dagster/asset_partition_range_end"] == "2013-02-01"
-    assert told["pricing/symbols"] == "AAPL,IBM"
-    assert (told["pricing/from"], told["pricing/to"]) == ("2013-01-10", "2013-02-05")
-    assert "pricing/drain" not in told
-    assert (
-        core.one("SELECT run_id FROM pricing.backfills WHERE data_type = :type", type=DAILY)
-        == content["run_id"]
-    )
-    assert here.exit_code == 0
-    assert here.json["run_id"] is None
-    assert "has no asset price_history/share_daily yet; the backfill runs in this process" in here.stderr
-    assert calls == 3
-
-
-# What a healthy Dagster does not show, by a server that says what the test wants. The answers are real ones.
 
 
 class Answering:
-    """Answers each POST with the next of these bodies."""
+    """Answers each POST with the next of these bodies, which are those of a real Dagster."""
 
     def __init__(self, *bodies: str) -> None:
         self.requests: list[bytes] = []
@@ -248,3 +148,19 @@ def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core
     assert said.stderr == (
         "warning: Dagster's partitions begin on 2000-01-01; the backfill runs in this process.\n"
     )
+
+
+def test_a_type_that_dagster_has_not_loaded_yet_is_fetched_here(cli: CommandLine, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, history_from)"
+        " VALUES ('share_daily', 'daily_bars', 1440, '1990-01-01')"
+    )
+    with (
+        running_sandbox() as sandbox,
+        Answering('{"data": {"assetNodeOrError": {"__typename": "AssetNotFoundError"}}}') as server,
+        cli.running(urls={"dagster": server.url, "sandbox": sandbox.url}),
+    ):
+        said = cli("backfill", "share_daily", *WINTER, "--symbols", "AAPL", "--json")
+        calls = len(sandbox.calls("twelvedata"))
+    assert (said.exit_code, said.json["run_id"], calls) == (0, None, 1)
+    assert "has no asset price_history/share_daily yet; the backfill runs in this process" in said.stderr

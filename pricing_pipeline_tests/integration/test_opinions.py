@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,15 +12,9 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_template
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

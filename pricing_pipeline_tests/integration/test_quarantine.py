@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -28,18 +27,12 @@ from pricing_pipeline_tests.fix_core import (
 )
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 BODY = b'{"close": "7250"}'
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
 
 
 def bring(core: Core, call: Call, *observations: Observation, body: bytes = BODY, **parts: Any) -> Tally:

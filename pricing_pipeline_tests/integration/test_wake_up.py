@@ -12,8 +12,8 @@ import pytest
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+from pricing_pipeline_tests.refreshing import work_until
+from pricing_pipeline_tests.sandbox_server import wait_until
 
 template = sample_template
 
@@ -22,18 +22,6 @@ OF_LISTENERS = (
     " AND pid <> pg_backend_pid()"
 )
 LISTENERS = "SELECT count(*)" + OF_LISTENERS
-
-
-@pytest.fixture
-def sandbox() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def refresher(core: Core, sandbox: RunningSandbox) -> Iterator[Refresher]:
-    with refreshing(core.engine, sandbox.url) as refresher:
-        yield refresher
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The pipeline under violence: whatever is killed comes back, nothing is lost, and no end leaves anything.
 
-Runs last on the stack. Each test starts the pipeline if it does not run, so that it may be picked alone.
+Each test starts the pipeline if it does not run, so that it may be picked alone.
 """
 
 from __future__ import annotations

@@ -14,7 +14,11 @@ METRICS = {
     "queue": {"tasks_per_second": {"bare_sql"}},
     "staleness": {"tick_seconds": {"seed_function", "set_based"}, "idle_tick_ms": set()},
     "heartbeats": {"pairs_per_second": {"bare_upsert"}},
-    "refresh": {"symbols_per_second": {"one_call_per_symbol", "unchecked_ceiling"}},
+    "refresh": {
+        "symbols_per_second": {"one_call_per_symbol", "unchecked_ceiling"},
+        "all_watched_seconds": set(),
+        "memory_megabytes": set(),
+    },
     "history_write": {
         "rows_per_second": {"copy", "pandas_to_sql"},
         "rows_per_second_again": {"first_load"},

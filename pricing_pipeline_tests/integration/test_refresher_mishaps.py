@@ -1,0 +1,355 @@
+"""The refresher when providers misbehave and when the database does. When all is well is in test_refresher.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline.domain import Window
+from pricing_pipeline.errors import PlanRestricted
+from pricing_pipeline.refresh import Progress, Refresher
+from pricing_pipeline.settling import settle_failure
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import Reports, is_idle, refreshing, symbols, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+template = sample_template
+
+
+# Providers that misbehave
+
+
+def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """FAULTS 25: 2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
+    core.rows("UPDATE pricing.provider_limits SET units = 100000")
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 5")
+    sandbox.behave("throttle", provider=TWELVEDATA, retry_after="120")
+    core.enqueue(QUOTE, *symbols(2000), priority=50)
+    core.enqueue(NAV, *(str(118_000 + number) for number in range(200)))
+    free = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE data_type = 'mf_nav'"
+    work_until(refresher, lambda: core.one(free) == 200, seconds=30)
+    assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, (
+        "only those that were on their way before the first refusal"
+    )
+    waiting = [task for task in core.tasks() if task.data_type == QUOTE]
+    assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
+    assert [(task.status, task.errors) for task in waiting if task.attempt] == [], "and no attempt was lost"
+    snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
+    assert min(snoozed) > core.clock() + timedelta(seconds=90)
+    assert core.allowance().blocked_seconds == pytest.approx(120, abs=20)
+
+
+def test_c1_after_the_pause_a_throttled_provider_is_asked_again(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    sandbox.behave("throttle", count=1)
+    work_until(refresher, lambda: core.task("AAPL").status == "scheduled")
+    assert core.allowance().blocked_seconds == pytest.approx(5, abs=3), "it named no time"
+    clock.advance(7)
+    work_until(refresher, lambda: core.task("AAPL").status == "completed")
+    assert core.task("AAPL").attempt == 1
+    assert core.one("SELECT throttles FROM pricing.provider_keys WHERE provider = 'twelvedata'") == 0
+
+
+def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, sandbox: RunningSandbox) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
+    with refreshing(core.engine, sandbox.url, key=SecretStr("not-the-right-key")) as refresher:
+        work_until(refresher, is_idle(core))
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.errors[0]["kind"]) == ("scheduled", 0, "key_refused")
+    assert "not-the-right-key" not in str(core.rows("SELECT errors FROM pricing.api_call_queue_live"))
+    assert core.allowance().blocked_seconds == pytest.approx(60, abs=10)
+    assert "PRICING_TWELVEDATA_API_KEY" in (core.allowance().blocked_reason or "")
+    assert core.task("118632").status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"kind": "status", "status": 500}, "provider_down"),
+        ({"kind": "status", "status": 503, "body": "<html>busy</html>"}, "provider_down"),
+        ({"kind": "html"}, "schema_drift"),
+        ({"kind": "truncate"}, "schema_drift"),
+    ],
+    ids=["500", "503", "html", "truncated"],
+)
+def test_b18_a_broken_answer_stores_nothing_and_is_asked_again(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any], kind: str
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    sandbox.behave(**fault)
+    work_until(refresher, is_idle(core))
+    assert core.rows("SELECT FROM pricing.latest_prices") == []
+    assert core.rows("SELECT FROM pricing.price_history") == []
+    assert [(task.status, task.attempt, task.errors[0]["kind"]) for task in core.tasks()] == [
+        ("scheduled", 1, kind)
+    ] * 2
+    (logged,) = core.rows("SELECT outcome, http_status, wire_bytes, error FROM pricing.collector_call_log")
+    assert (logged.outcome, logged.http_status) == ("failed", fault.get("status", 200))
+    assert logged.wire_bytes > 0
+    assert "twelvedata" in logged.error
+    sandbox.behave_well()
+    clock.advance(7)
+    work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})
+    audit(core)
+
+
+def test_b8_a_refused_batch_does_not_condemn_its_symbols(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """One of them may have spoiled it. A symbol that is refused alone is refused for good."""
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 2 WHERE fetcher = 'quote'")
+    core.enqueue(QUOTE, "AAPL", "IBM", "LONELY")
+    sandbox.behave("status", status=400, body='{"code":400,"message":"invalid request","status":"error"}')
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "scheduled", "IBM": "scheduled", "LONELY": "failed"}
+    assert {task.errors[0]["kind"] for task in core.tasks()} == {"request_refused"}
+
+
+def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(
+    core: Core, clock: Clock
+) -> None:
+    """FMP answers 402 to a batch with one restricted symbol, and does not name it."""
+    core.lift_limits(batch_size=100)
+    core.enqueue(QUOTE, *symbols(40))
+    sizes = []
+    for _ in range(3):
+        for call in core.claim(max_calls=50):
+            sizes.append(len(call.tasks))
+            if "S0017" in call.symbols:
+                settle_failure(core.engine, call, PlanRestricted("402"))
+            else:
+                core.complete(call)
+                core.settle(call)
+        clock.advance(200)
+        core.promote()
+    assert sizes == [40, 10, 10, 10, 10, *[1] * 10]
+    assert core.statuses() == dict.fromkeys(symbols(40), "completed") | {"S0017": "failed"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "price", "value": "NaN"},
+        {"kind": "price", "value": "Infinity"},
+        {"kind": "price", "value": "-1.0"},
+        {"kind": "price", "value": "0"},
+        {"kind": "price", "value": "1e308"},
+        {"kind": "other_symbol", "answer": "MSFT"},
+    ],
+    ids=lambda fault: fault.get("value") or fault["kind"],
+)
+def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any]
+) -> None:
+    """FAULTS 14: what cannot be true, or is about something else, is refused; its neighbours are stored."""
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BAD", "IBM")))
+    sandbox.behave(**fault, symbols="BAD")
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "completed", "BAD": "scheduled", "IBM": "completed"}
+    assert core.task("BAD").errors[0]["kind"] == "implausible"
+    assert [row.symbol for row in core.rows("SELECT symbol FROM pricing.price_history ORDER BY 1")] == [
+        "AAPL",
+        "IBM",
+    ]
+    assert len(sandbox.calls()) == 1
+    audit(core)
+
+
+def test_a8_an_unknown_symbol_dies_at_once_and_is_held_off(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE1"), (NAV, "999999"))
+    work_until(refresher, is_idle(core))
+    assert core.statuses() == {"AAPL": "completed", "NOPE1": "failed", "999999": "failed"}
+    assert core.task("NOPE1").failure_kind == core.task("999999").failure_kind == "unknown_symbol"
+    clock.advance(240)
+    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2)
+    work_until(refresher, is_idle(core))
+    assert len(core.tasks("NOPE1")) == len(core.tasks("999999")) == 1, "nobody asks again within the hour"
+    unverified = core.rows("SELECT symbol FROM pricing.instruments WHERE verified_at IS NULL ORDER BY 1")
+    assert [row.symbol for row in unverified] == ["999999", "NOPE1"]
+
+
+def test_f3_an_answer_older_than_ours_is_refused(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, is_idle(core))
+    before = core.latest("AAPL")
+    sandbox.behave("stale", seconds=3600)
+    clock.advance(61)
+    work_until(refresher, lambda: len(core.tasks("AAPL")) == 2 and is_idle(core)())
+    assert core.tasks("AAPL")[-1].errors[0]["kind"] == "stale_source"
+    after = core.latest("AAPL")
+    assert before is not None
+    assert after is not None
+    assert (after.price, after.observed_at, after.fetched_at) == (
+        before.price,
+        before.observed_at,
+        before.fetched_at,
+    )
+    assert len(core.rows("SELECT FROM pricing.price_history")) == 1
+
+
+# The database misbehaves
+
+
+@pytest.mark.parametrize(
+    "mishap",
+    [
+        "RAISE EXCEPTION ''chosen'' USING ERRCODE = ''40P01''",
+        "PERFORM pg_terminate_backend(pg_backend_pid())",
+    ],
+    ids=["deadlock", "session lost"],
+)
+def test_b19_a_mishap_while_storing_costs_no_attempt_and_no_call(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, mishap: str
+) -> None:
+    """The answer is in hand and the claim still held, so it is stored at the next try."""
+    core.rows("CREATE SEQUENCE pricing.mishaps")
+    core.rows(
+        "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
+        f" IF nextval(''pricing.mishaps'') <= 2 THEN {mishap}; END IF; RETURN NEW; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER mishap BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.mishap()"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: core.task("AAPL").status == "completed")
+    assert (core.task("AAPL").attempt, core.task("AAPL").errors) == (1, [])
+    assert core.latest("AAPL") is not None
+    assert len(sandbox.calls()) == 1
+    audit(core)
+
+
+def test_b8_one_value_the_database_refuses_costs_its_batch_nothing(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, reports: Reports
+) -> None:
+    core.rows(
+        "ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (symbol NOT IN ('S0003', 'S0011'))"
+    )
+    core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols(14)))
+    work_until(refresher, is_idle(core))
+    assert Counter(core.statuses().values()) == {"completed": 12, "scheduled": 2}
+    for symbol in ("S0003", "S0011"):
+        task = core.task(symbol)
+        (error,) = task.errors
+        assert (task.status, task.attempt, error["kind"], error["attempt"]) == (
+            "scheduled",
+            1,
+            "not_storable",
+            1,
+        )
+        assert symbol in error["message"]
+        assert 'violates check constraint "never"' in error["message"]
+        assert core.latest(symbol) is None
+    assert len(sandbox.calls()) == 1
+    assert (reports.total("calls"), reports.total("failed"), reports.total("added")) == (1, 2, 12)
+    assert core.rows("SELECT outcome FROM pricing.collector_call_log") == [("ok",)]
+    audit(core)
+
+
+def test_b8_what_can_never_be_stored_is_dead_after_four_tries_with_its_reason(
+    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("ALTER TABLE pricing.latest_prices ADD CONSTRAINT never CHECK (data_type <> 'fx_rate')")
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1440")
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"))
+    for _ in range(4):
+        work_until(refresher, is_idle(core))
+        clock.advance(145)
+        core.heartbeat("ann", (FX, "EUR/USD"))
+        core.promote()
+    assert core.task("AAPL").status == core.task("118632").status == "completed"
+    task = core.task("EUR/USD")
+    assert (task.status, task.failure_kind, task.attempt) == ("failed", "not_storable", 4)
+    assert [error["attempt"] for error in task.errors] == [1, 2, 3, 4]
+    assert core.rows("SELECT FROM pricing.price_history WHERE data_type = 'fx_rate'") == []
+    audit(core)
+
+
+def test_b8_a_batch_beyond_the_providers_limit_fails_with_its_reason_at_once(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    """A fault of ours in one call is as visible as one of the provider's; other calls go on."""
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 400 WHERE provider = 'twelvedata'")
+    core.enqueue(QUOTE, *symbols(300))
+    core.enqueue(NAV, "118632")
+    work_until(refresher, is_idle(core))
+    tasks = [task for task in core.tasks() if task.data_type == QUOTE]
+    assert {(task.status, task.attempt, task.errors[0]["kind"]) for task in tasks} == {
+        ("scheduled", 1, "client_fault")
+    }
+    assert "ValueError" in tasks[0].errors[0]["message"]
+    assert core.task("118632").status == "completed"
+    outcomes = core.rows(
+        "SELECT provider, outcome, wire_bytes > 0 AS arrived FROM pricing.collector_call_log"
+    )
+    assert sorted(tuple(row) for row in outcomes) == [(MFAPI, "ok", True), (TWELVEDATA, "failed", False)]
+    audit(core)
+
+
+def test_b8_a_parser_that_fails_is_a_fault_of_ours_with_its_bytes_booked(
+    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = refresher._clients[TWELVEDATA].provider
+
+    def parse(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr(type(provider), "parse", parse)
+    core.enqueue(QUOTE, "AAPL")
+    work_until(refresher, is_idle(core))
+    task = core.task("AAPL")
+    assert (task.status, task.errors[0]["kind"]) == ("scheduled", "client_fault")
+    assert "ZeroDivisionError" in task.errors[0]["message"]
+    (logged,) = core.rows("SELECT outcome, http_status, wire_bytes FROM pricing.collector_call_log")
+    assert (logged.outcome, logged.http_status) == ("failed", 200)
+    assert logged.wire_bytes > 100
+
+
+def test_a5_what_cannot_be_asked_as_things_are_set_up_is_dead_at_once(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 100000")
+    planned = refresher.plan_backfill(DAILY, Window(date(1985, 1, 1), date(2026, 1, 1)), ["AAPL"])
+    assert planned.tasks == 1
+    assert refresher.backfill(planned) == Progress(1, 0, 1)
+    task = core.task("AAPL")
+    assert (task.status, task.failure_kind, task.attempt) == ("failed", "misconfigured", 1)
+    assert sandbox.calls() == []
+
+
+def test_b19_a_conflict_that_stays_gives_the_tasks_back_at_no_cost(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher
+) -> None:
+    core.rows("CREATE SEQUENCE pricing.mishaps")
+    core.rows(
+        "CREATE FUNCTION pricing.mishap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF nextval(''pricing.mishaps'')"
+        " <= 4 THEN RAISE EXCEPTION ''chosen'' USING ERRCODE = ''40001''; END IF; RETURN NEW; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER mishap BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.mishap()"
+    )
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: core.task("AAPL").status == "completed", seconds=8)
+    task = core.task("AAPL")
+    assert task.attempt == 1
+    assert [error["kind"] for error in task.errors] == ["database_conflict"]
+    assert [
+        row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log ORDER BY 1")
+    ] == [
+        "failed",
+        "ok",
+    ]
+    audit(core)
