@@ -12,10 +12,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 # time; never keeping what was compiled, as some environments ask, costs each of hundreds of processes.
 PIP_INSTALL := $(PIP) install --no-compile --no-deps
 export PYTHONDONTWRITEBYTECODE :=
+# uv installs in seconds what takes pip a minute, from the same lock and the registry that pip is told to ask. Where it
+# cannot, pip does it, or says why not.
+UV_INSTALL := $(BIN)/uv pip install --quiet --no-cache --no-deps --require-hashes --system-certs --python $(BIN)/python
+LOCKED_INSTALL = index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
+	UV_HTTP_RETRIES=0 env $${index:+"UV_DEFAULT_INDEX=$$index"} $(UV_INSTALL) -r $(1) 2>/dev/null || \
+	$(PIP_INSTALL) --require-hashes -r $(1)
 # Interpreters to try, in this order; `make run PYTHON=python3.12` tries only that one.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 PG15 ?= /usr/lib/postgresql/15/bin
-UV_VERSION := 0.13.8
 # `make run ARGS=--no-demo`, `make test ARGS="-k queue"`, `make lock ARGS=--upgrade`
 ARGS ?=
 
@@ -54,7 +59,7 @@ test-bench: install-test ## Run every benchmark at its smallest, to see that it 
 # What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
-		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' \
+		--ignore-glob='*/test_embedded.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' \
 		pricing_pipeline_tests/integration $(FAULTS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
@@ -79,7 +84,6 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-st
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)
-	$(PIP) install uv==$(UV_VERSION)
 	$(LOCK) $(ARGS) --group build pyproject.toml --output-file requirements.lock
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
@@ -100,7 +104,7 @@ endif
 $(VENV)/.runtime: requirements.lock
 	@for python in $(PYTHON); do \
 		if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 120 MB; one to three minutes) ..."; \
+			echo "Making $(VENV) with $$("$$python" --version) and installing the pinned dependencies (about 140 MB) ..."; \
 			exec "$$python" -m venv --clear $(VENV); \
 		fi; \
 	done; \
@@ -120,7 +124,9 @@ $(VENV)/.runtime: requirements.lock
 	done; \
 	echo "No Python found (tried: $(PYTHON)). Install Python 3.11 or newer, then run make again." >&2; \
 	exit 1
-	@$(PIP_INSTALL) --require-hashes -r requirements.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock >$(VENV)/uv.lock
+	@$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.lock
+	@$(call LOCKED_INSTALL,requirements.lock)
 	@printf %s "$$(pwd -P)" >$@
 
 $(VENV)/.project: $(VENV)/.runtime pyproject.toml
@@ -129,5 +135,5 @@ $(VENV)/.project: $(VENV)/.runtime pyproject.toml
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.lock
 	@echo "Installing the pinned test tools (about 85 MB) ..."
-	@$(PIP_INSTALL) --require-hashes -r requirements-test.lock
+	@$(call LOCKED_INSTALL,requirements-test.lock)
 	@touch $@

@@ -197,9 +197,9 @@ def cover(
     )
 
 
-def latest(connection: Connection, symbol: str) -> list[LatestPrice]:
-    """The latest price of a symbol in each data type that has one."""
-    rows = connection.execute(query("prices.latest"), {"symbol": symbol})
+def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:
+    """The latest prices of symbols in each data type that has one, or in the one that is named; by type and symbol."""
+    rows = connection.execute(query("prices.latest"), {"symbols": list(symbols), "data_type": data_type})
     return [_latest(row) for row in rows]
 
 

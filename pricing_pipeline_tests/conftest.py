@@ -60,12 +60,13 @@ def leave_untraced(items: list[pytest.Item]) -> None:
     """Measure coverage where it tells something: tracing costs Python code more than half as much again.
 
     Where nearly everything happens in other processes it tells nothing, and little where a test runs once more with
-    other parameters.
+    other parameters, or a hundred times with drawn ones.
     """
     seen = set()
     for item in items:
         test = (item.path, getattr(item, "originalname", item.name))
-        if test in seen or item.path.parent.name in ("acceptance", "faults"):
+        is_silent = item.path.parent.name in ("acceptance", "faults") or item.get_closest_marker("hypothesis")
+        if is_silent or test in seen:
             item.add_marker("no_cover")
         seen.add(test)
 

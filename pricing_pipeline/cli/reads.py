@@ -14,8 +14,6 @@ from pricing_pipeline.cli.output import listed
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
-from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.prices import LatestPrice
 from pricing_pipeline.refresh import Progress
 
 
@@ -81,28 +79,6 @@ def require_instruments(connection: Connection, kind: DataType, symbols: Sequenc
             f"no {kind.asset_class} instrument is called {listed(unknown)}. Watching it makes it known: "
             f"pricing-pipeline subscribe YOU {kind.data_type} {unknown[0]}"
         )
-
-
-def latest_of(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[LatestPrice]:
-    """Latest prices of those of the symbols that have one, by symbol."""
-    rows = connection.execute(query("cli.latest_of"), {"data_type": data_type, "symbols": list(symbols)})
-    return [
-        LatestPrice(
-            data_type=row.data_type,
-            symbol=row.symbol,
-            price=to_decimal(row.amount, row.scale),
-            currency=row.currency,
-            observed_at=row.observed_at,
-            fetched_at=row.fetched_at,
-            provider=row.provider,
-            age_seconds=row.age_seconds,
-            fresh=row.fresh,
-            paused=row.paused,
-            provider_active=row.provider_active,
-            frozen_since=row.frozen_since,
-        )
-        for row in rows
-    ]
 
 
 def queue_counts(connection: Connection) -> dict[str, int]:

@@ -18,7 +18,7 @@ import typer
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, documents
+from pricing_pipeline import demand, documents, prices
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import (
@@ -154,9 +154,9 @@ class Watch:
 
     def _poll(self) -> None:
         with self._engine.connect() as connection:
-            prices = reads.latest_of(connection, self._data_type, self._symbols)
+            latest = prices.latest(connection, *self._symbols, data_type=self._data_type)
             stocks = documents.newest(connection, self._data_type, self._symbols)
-        for price in prices:
+        for price in latest:
             before = self._seen.get(price.symbol)
             if before is None or (before.price, before.observed_at) != (price.price, price.observed_at):
                 self._seen[price.symbol] = price

@@ -6,19 +6,6 @@ SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
 -- The migration that the database is at.
 SELECT version_num FROM pricing.alembic_version;
 
--- name: latest_of
--- Latest prices of some symbols of one data type, with age in seconds, freshness, and whether they are paused.
-SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
-       extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
-       NOT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
-       EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, l.symbol)
-               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS paused,
-       coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,
-       CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
-FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-WHERE l.data_type = :data_type AND l.symbol = ANY (CAST(:symbols AS text[]))
-ORDER BY l.symbol;
-
 -- name: unknown_symbols
 -- Those of some symbols that are no instruments of a data type's asset class.
 SELECT s.symbol FROM unnest(CAST(:symbols AS text[])) AS s (symbol)

@@ -42,7 +42,7 @@ FROM pricing.known_values(:data_type, CAST(:symbols AS text[]), CAST(:first_time
                           CAST(:last_times AS timestamptz[]), :is_latest);
 
 -- name: latest
--- Latest prices of one symbol over all data types, with age in seconds, freshness, and whether it is paused.
+-- Latest prices of some symbols, of one data type or all, with age in seconds, freshness, and whether they are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,
        extract(epoch FROM pricing.clock() - l.fetched_at)::float8 AS age_seconds,
        NOT pricing.is_stale(l.data_type, l.symbol, l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS fresh,
@@ -51,7 +51,8 @@ SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fe
        coalesce((SELECT p.is_active FROM pricing.data_collectors p WHERE p.provider = l.provider), false) AS provider_active,
        CASE WHEN l.observed_at - l.changed_at > pricing.frozen_after(r.fetcher) THEN l.changed_at END AS frozen_since
 FROM pricing.latest_prices l JOIN pricing.data_type_registry r USING (data_type)
-WHERE l.symbol = :symbol ORDER BY l.data_type;
+WHERE l.symbol = ANY (CAST(:symbols AS text[])) AND (CAST(:data_type AS text) IS NULL OR l.data_type = CAST(:data_type AS text))
+ORDER BY l.data_type, l.symbol;
 
 -- name: request
 -- A read asks for what is missing or stale of a symbol, in every type of prices that applies to it; returns how many are queued.
