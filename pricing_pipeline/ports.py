@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Container
 
 from pricing_pipeline.errors import SupervisorError
 
 LOOPBACK = "127.0.0.1"
 
 
-def require_free_port(port: int, name: str, setting: str) -> int:
+def require_free_port(port: int, name: str, setting: str, promised: Container[int] = ()) -> int:
     """Return `port` if nothing listens there on loopback, or some free port when it is 0.
 
-    `name` says what wants it ("the Dagster UI"), `setting` is the variable that chooses another.
-    Raises SupervisorError with both when the port is taken or forbidden. The port is only looked at, not held.
+    `name` says what wants it ("the Dagster UI"), `setting` is the variable that chooses another. The port is only
+    looked at, not held: `promised` are those that something else of ours will listen on. Raises SupervisorError with
+    name and setting when the port is taken, promised or forbidden.
     """
+    while (chosen := _free_port(port, name, setting)) in promised:
+        if port:
+            raise SupervisorError(f"port {port} for {name} is wanted twice; set {setting} to another.")
+    return chosen
+
+
+def _free_port(port: int, name: str, setting: str) -> int:
     with socket.socket() as probe:
         # Without this, connections of the last run that linger in TIME_WAIT would look like a server.
         # It hides no listener on Linux; on macOS it hides one that listens on all addresses, hence the call.

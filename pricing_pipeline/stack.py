@@ -55,7 +55,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         began = time.time()
         web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
         sandbox_port = (
-            require_free_port(settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT")
+            require_free_port(
+                settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port}
+            )
             if settings.sandbox
             else None
         )

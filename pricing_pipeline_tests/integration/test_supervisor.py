@@ -423,6 +423,28 @@ def test_a_port_in_use_is_told() -> None:
             )
 
 
+def test_a_port_that_is_promised_is_given_to_nobody_else() -> None:
+    """The system offered one port twice, once in thousands of starts: nothing listened on the first yet."""
+
+    class Once:
+        def __init__(self) -> None:
+            self.offered: list[int] = []
+
+        def __contains__(self, port: object) -> bool:
+            assert isinstance(port, int)
+            self.offered.append(port)
+            return port == self.offered[0]
+
+    promised = Once()
+    chosen = require_free_port(0, "the sandbox", "PRICING_SANDBOX_PORT", promised)
+    assert chosen == promised.offered[-1] != promised.offered[0]
+    free = require_free_port(0, "the Dagster UI", "PRICING_WEB_PORT")
+    with pytest.raises(
+        SupervisorError, match=f"port {free} for the sandbox is wanted twice; set PRICING_SANDBOX_PORT"
+    ):
+        require_free_port(free, "the sandbox", "PRICING_SANDBOX_PORT", {free})
+
+
 def test_a_port_of_the_last_run_is_free_at_once() -> None:
     """Connections that linger after a stop are no server. Port 0 picks one."""
     chosen = require_free_port(0, "the sandbox", "PRICING_SANDBOX_PORT")
