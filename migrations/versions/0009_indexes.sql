@@ -12,8 +12,6 @@ DROP INDEX pricing.live_scheduled;
 DROP INDEX pricing.live_processing;
 CREATE INDEX live_claim ON pricing.api_call_queue_live (provider, priority DESC, cadence_minutes, id) WHERE run_after IS NULL;
 CREATE INDEX live_scheduled ON pricing.api_call_queue_live (run_after) WHERE run_after IS NOT NULL;
--- Without room on its page an update goes into every index after all, and while a snapshot is held open no room comes free.
-ALTER TABLE pricing.api_call_queue_live SET (fillfactor = 40);
 
 -- What waits for its task is due at no time, so it needs no entry: the check, which moves pairs there, writes one less.
 DROP INDEX pricing.demand_due;
