@@ -12,12 +12,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 # time; never keeping what was compiled, as some environments ask, costs each of hundreds of processes.
 PIP_INSTALL := $(PIP) install --no-compile --no-deps
 export PYTHONDONTWRITEBYTECODE :=
-# uv installs in seconds what takes pip a minute, from the same lock and the registry that pip is told to ask. Where it
-# cannot, pip does it, or says why not.
-UV_INSTALL := $(BIN)/uv pip install --quiet --no-cache --no-deps --require-hashes --system-certs --python $(BIN)/python
-LOCKED_INSTALL = index="$${PIP_INDEX_URL:-$$($(PIP) config get global.index-url 2>/dev/null)}"; \
-	UV_HTTP_RETRIES=0 env $${index:+"UV_DEFAULT_INDEX=$$index"} $(UV_INSTALL) -r $(1) 2>/dev/null || \
-	$(PIP_INSTALL) --require-hashes -r $(1)
+# uv installs in seconds what takes pip a minute, from the same lock with the same hashes. Where it cannot, as behind a
+# mirror that only pip is told of, pip does it, or says why not.
+UV_INSTALL := UV_HTTP_RETRIES=0 $(BIN)/uv pip install --quiet --no-cache --no-deps --require-hashes --system-certs --python $(BIN)/python
+LOCKED_INSTALL = $(UV_INSTALL) -r $(1) 2>/dev/null || $(PIP_INSTALL) --require-hashes -r $(1)
 # Interpreters to try, in this order; `make run PYTHON=python3.12` tries only that one.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 PG15 ?= /usr/lib/postgresql/15/bin
