@@ -42,6 +42,11 @@ def test_a_port_in_use(tmp_path: Path, taken_port: str, name: str) -> None:
     assert f"set PRICING_{name}" in sentence
 
 
+def test_one_port_for_two_programs(tmp_path: Path, free_port: str) -> None:
+    sentence = refusal(tmp_path, WEB_PORT=free_port, SANDBOX_PORT=free_port)
+    assert f"port {free_port} for the sandbox is wanted twice; set PRICING_SANDBOX_PORT" in sentence
+
+
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     if os.geteuid() == 0:  # who may write everywhere but below a file
         closed = tmp_path / "file"
