@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from pricing_pipeline_tests.mutants import MUTANTS
+from pricing_pipeline_tests.mutant_list import MUTANTS
 from pricing_pipeline_tests.pages import ROOT
 
 PAGE = (ROOT / "docs/contracts.md").read_text()

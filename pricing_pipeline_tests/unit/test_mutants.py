@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from pricing_pipeline_tests.mutants import MUTANTS, ROOT, Mutant, verdict
+from pricing_pipeline_tests.mutant_list import MUTANTS, Mutant
+from pricing_pipeline_tests.mutants import ROOT, verdict
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
