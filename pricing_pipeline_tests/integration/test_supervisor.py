@@ -96,8 +96,16 @@ class Running:
 
     def pid_of(self, name: str) -> int:
         """Return the pid of one of its children, waiting while it is down."""
-        wait_until(lambda: self.state()["processes"][name]["pid"] is not None)
-        return int(self.state()["processes"][name]["pid"])
+        pid: int | None = None
+
+        def is_up() -> bool:
+            nonlocal pid
+            pid = self.state()["processes"][name]["pid"]
+            return pid is not None
+
+        wait_until(is_up)
+        assert pid is not None
+        return pid
 
     def guardian(self) -> psutil.Process:
         """Return the process that cleans up after it."""
