@@ -6,6 +6,7 @@ stored. The peers write the same rows unjudged into a table of the same columns 
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ from pricing_pipeline import actions, judgement, prices
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain import Answer, Call, Fetcher, Observation, Task, Window
+from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 
 TYPE = "equity_daily"
@@ -124,14 +126,17 @@ def bars(symbol: str, days: int, seed: int) -> Bars:
         return [f"{amount // 100}.{amount % 100:02}000" for amount in amounts]
 
     dates = [FIRST + timedelta(days=number * 7 // 5) for number in range(days)]
-    prices = (
-        spelled(close - 1 for close in closes),
-        spelled(map(add, closes, wides)),
-        spelled(map(sub, closes, wides)),
-        spelled(closes),
-    )
-    volumes = [str(100_000 + number) for number in range(days)]
-    found = plain_bars(symbol, "USD", list(map(str, dates)), prices, volumes, Window(dates[0], dates[-1]))
+    columns = {
+        "date": map(str, dates),
+        "open": spelled(close - 1 for close in closes),
+        "high": spelled(map(add, closes, wides)),
+        "low": spelled(map(sub, closes, wides)),
+        "close": spelled(closes),
+        "volume": (str(100_000 + number) for number in range(days)),
+    }
+    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    read = flat.read(json.dumps({"bars": lines}, separators=(",", ":")).encode(), "bars")
+    found = read and plain_bars(symbol, "USD", read[1], Window(dates[0], dates[-1]))
     if found is None:
         raise RuntimeError("the parser takes these bars for odd ones")
     return found
@@ -140,7 +145,7 @@ def bars(symbol: str, days: int, seed: int) -> Bars:
 def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
     """What settling does with a call's values, a call and a transaction for each symbol."""
     for number, (symbol, rows) in enumerate(answers.items()):
-        window = Window(date.fromisoformat(rows.days[0]), date.fromisoformat(rows.days[-1]))
+        window = Window(rows[0].observed_at.date(), rows[-1].observed_at.date())
         call = Call(
             *(number, "twelvedata", "default", TYPE, Fetcher.DAILY_BARS, window),
             tasks=(Task(number, symbol, -2, 1),),

@@ -1370,9 +1370,9 @@ TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURIT
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
--- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. An amount is what is given divided by its unit, without a rest. Returns how many were added and revised.
-CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], units bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
-GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
+-- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
+CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1536,8 +1536,8 @@ CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigin
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
 
 -- What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.
-CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], units bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
-GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
+CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
+GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
 
 -- The provider to be asked for a pair: by the symbol's own rules, then the type's, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task's history. NULL = no active provider serves it.
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 
 from pricing_pipeline.bars import Bars
-from pricing_pipeline.db import arrays
+from pricing_pipeline.db import arrays, copying
 from pricing_pipeline.domain import Call, Observation
-from pricing_pipeline.exact import scale_of, scales_of, to_amount
+from pricing_pipeline.exact import amounts_of, scale_of, to_amount
 from pricing_pipeline.plausibility import Known
 
 
@@ -52,28 +53,47 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
         "currency": first.currency,
         "adjustment": about.adjustment or first.adjustment,
     }
-    scales = scales_of(observations, about.scale) if isinstance(observations, Bars) else None
-    if scales is None or not isinstance(observations, Bars):
+    exact = amounts_of(observations, about.scale) if isinstance(observations, Bars) else None
+    if exact is None or not isinstance(observations, Bars):
         rows = sorted(observations, key=lambda row: row.observed_at)
-        return of_all(call, rows, {first.symbol: about}) | common | {"units": arrays.plain([1] * len(rows))}
-    # Spelled as they came, but for the point: to spell numbers anew takes longer than to divide them there.
-    finest = max(observations.scale, about.scale)
-    zeros = "0" * (finest - observations.scale)
-    opens, highs, lows, closes = (
-        f"{{{said.replace(',', zeros + ',') if zeros else said}{zeros}}}" for said in observations.spelled
-    )
-    units = {scale: str(10 ** (finest - scale)) for scale in set(scales)}
-    places = {scale: str(scale) for scale in units}
+        return of_all(call, rows, {first.symbol: about}) | common
+    scales, (opens, highs, lows, closes) = exact
     return common | {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "times": f"{{{' 00:00+00,'.join(observations.days)} 00:00+00}}",
-        "amounts": closes,
-        "open_amounts": opens,
-        "high_amounts": highs,
-        "low_amounts": lows,
-        "units": f"{{{','.join([units[scale] for scale in scales])}}}",
-        "scales": f"{{{','.join([places[scale] for scale in scales])}}}",
-        "volumes": f"{{{','.join(observations.volumes)}}}",
+        "times": f"{{{' 00:00+00,'.join(observations.days.astype(str))} 00:00+00}}",
+        "amounts": arrays.plain(closes.tolist()),
+        "open_amounts": arrays.plain(opens.tolist()),
+        "high_amounts": arrays.plain(highs.tolist()),
+        "low_amounts": arrays.plain(lows.tolist()),
+        "scales": arrays.plain(scales.tolist()),
+        "volumes": arrays.plain(observations.volumes.tolist()),
     }
+
+
+def of_new(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
+    """What `prices.copy_history` takes: bars of days of which none is stored, believed since `now`.
+
+    None where the length of each price decides on its scale.
+    """
+    exact = amounts_of(bars, about.scale)
+    if exact is None:
+        return None
+    scales, (opens, highs, lows, closes) = exact
+    return copying.rows(
+        len(bars),
+        [
+            copying.text(call.data_type),
+            copying.text(bars.symbol),
+            copying.times(bars.microseconds),
+            *map(copying.bigints, (closes, opens, highs, lows)),
+            copying.smallints(scales),
+            copying.text(bars.currency),
+            copying.numerics(bars.volumes),
+            copying.text(call.provider),
+            copying.bigint(call.id),
+            copying.time(now),
+            copying.text(about.adjustment or bars.adjustment),
+        ],
+    )

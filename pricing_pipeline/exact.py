@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from math import gcd
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import Observation
+
+if TYPE_CHECKING:
+    from pricing_pipeline.bars import Column
 
 MAX_DIGITS = 18
 """Digits of an amount: what a signed 64-bit integer surely holds. Parsers refuse longer prices."""
@@ -26,16 +29,26 @@ def scale_of(observation: Observation, at_least: int) -> int:
     return max(min(at_least, room), *(_decimals(value) for value in values))
 
 
-def scales_of(bars: Bars, at_least: int) -> list[int] | None:
-    """What `scale_of` says of each bar; None where `at_least` is so much that the length of each price decides."""
-    columns = (bars.opens, bars.highs, bars.lows, bars.closes)
+def amounts_of(bars: Bars, at_least: int) -> tuple[Column, list[Column]] | None:
+    """The scale of each bar, as `scale_of` says it, and its open, high, low and close at that scale.
+
+    None where `at_least` is so much that the length of each price decides.
+    """
+    import numpy as np
+
+    prices = (bars.opens, bars.highs, bars.lows, bars.closes)
     if at_least > MAX_DIGITS // 2:
         return None
-    surplus = 10 ** max(bars.scale - at_least, 0)
-    if all(gcd(*column) % surplus == 0 for column in columns):
-        return [at_least] * len(bars)
-    # What divides the four by a power of ten divides what they have in common.
-    return [_places(common, bars.scale) if common % surplus else at_least for common in map(gcd, *columns)]
+    finest = max(bars.scale, at_least)
+    surplus = 10 ** (finest - at_least)
+    scales = np.full(len(bars), at_least, dtype=np.int64)
+    fine = [price * 10 ** (finest - bars.scale) for price in prices]
+    if any((price % surplus).any() for price in fine):
+        # What divides the four by a power of ten divides what they have in common.
+        for number, common in enumerate(np.gcd.reduce(fine).tolist()):
+            if common % surplus:
+                scales[number] = _places(common, finest)
+    return scales, [price // 10 ** (finest - scales) for price in fine]
 
 
 def _places(amount: int, scale: int) -> int:

@@ -8,7 +8,6 @@ people in docs/truth.md.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -16,7 +15,6 @@ from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
 from math import exp, log, sqrt
-from operator import sub
 from statistics import median
 
 from pricing_pipeline.bars import Bars, StoredValues
@@ -173,8 +171,8 @@ def _are_calm(known: Known, bars: Bars) -> bool:
         known.adjustment in (None, bars.adjustment)
         and (None in (known.currency, bars.currency) or known.currency == bars.currency)
         and not (known.restated or known.witnesses)
-        and (known.lowest is None or min(bars.lows) * unit >= known.lowest)
-        and (known.highest is None or max(bars.highs) * unit <= known.highest)
+        and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
+        and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
         and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
         and (known.are_jumps_trusted or _are_on_one_level(known, bars))
     )
@@ -182,16 +180,21 @@ def _are_calm(known: Known, bars: Bars) -> bool:
 
 def _are_on_one_level(known: Known, bars: Bars) -> bool:
     """Whether `_levels` would find one, not counting that steps over longer times may be larger."""
-    logs = list(map(log, bars.closes))
+    import numpy as np
+
+    logs = np.log(bars.closes)
     for ex_on, shares in known.splits:
-        before = bisect_left(bars.ordinals, ex_on.toordinal())
-        logs[:before] = [value - log(shares) for value in logs[:before]]
+        logs[: bars.ordinals.searchsorted(ex_on.toordinal())] -= log(shares)
     unit = bars.scale * log(10.0)
-    for point in sorted(known.anchors, key=lambda point: point.at, reverse=True):
-        logs.insert(bars.place_of(point.at), log(known.of_todays_shares(point.value, point.at)) + unit)
-    steps = list(map(abs, map(sub, logs[1:], logs)))
-    largest = max(steps, default=0.0) + _ROUNDED_LOG
-    return largest < _CALM or largest < _limit(None if len(logs) <= _ENOUGH_STEPS else median(steps))
+    anchors = sorted(known.anchors, key=lambda point: point.at, reverse=True)
+    for point in anchors:
+        value = log(known.of_todays_shares(point.value, point.at)) + unit
+        logs = np.insert(logs, bars.place_of(point.at), value)
+    steps = np.abs(np.diff(logs))
+    largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
+    return largest < _CALM or largest < _limit(
+        None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps))
+    )
 
 
 def _of_one_basis(

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import columns
-from pricing_pipeline.bars import StoredValues, spans, symbols_of
+from pricing_pipeline.bars import Bars, StoredValues, spans, symbols_of
 from pricing_pipeline.db import arrays
-from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
@@ -140,6 +140,10 @@ def store(
         return []
     about = known(connection, call, observations) if known_symbols is None else known_symbols
     symbol, *others = symbols_of(observations)
+    if isinstance(observations, Bars) and not about[symbol].stored:
+        copied = _copied(connection, call, observations, about[symbol])
+        if copied is not None:
+            return [copied]
     if call.window is not None and not others:
         parameters = columns.of_one(call, observations, about[symbol])
         merged = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
@@ -149,6 +153,17 @@ def store(
         Stored(symbol, added, revised, outcome == "stale_source")
         for symbol, added, revised, outcome in merged
     ]
+
+
+def _copied(connection: Connection, call: Call, bars: Bars, about: Known) -> Stored | None:
+    """Copy bars of days of which none is stored into history; None, with nothing stored, if that cannot be."""
+    parameters = {"data_type": call.data_type, "symbol": bars.symbol, "currency": bars.currency}
+    ((now,),) = driver_rows(connection, driver_query("prices.verify"), parameters)
+    rows = columns.of_new(call, bars, about, now)
+    if rows is None:
+        return None
+    driver_copy(connection, driver_query("prices.copy_history"), rows)
+    return Stored(bars.symbol, len(bars), 0)
 
 
 def settle(

@@ -269,6 +269,14 @@ MUTANTS = (
         (_PRICES,),
     ),
     Mutant(
+        "days that two calls copy at once are a fault of the answer",
+        "pricing_pipeline/db/engine.py",
+        "driver_copy",
+        "raise psycopg.errors.SerializationFailure(",
+        "raise psycopg.errors.UniqueViolation(",
+        (_PRICES,),
+    ),
+    Mutant(
         "days that two calls store at once are a fault of the answer",
         f"{_FUNCTIONS}/prices.sql",
         "merge_bars",

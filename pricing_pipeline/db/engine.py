@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -54,11 +55,33 @@ def driver_rows(
     same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError. `is_binary`: rows come
     in PostgreSQL's binary format, in which thousands of numbers are read faster.
     """
+    with _driver(connection, statement) as driver:
+        return driver.execute(statement, parameters, binary=is_binary).fetchall()
+
+
+def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
+    """Run a `COPY ... FROM STDIN` by the driver, in the connection's transaction; errors are those of `driver_rows`.
+
+    Where another transaction has stored one of the rows meanwhile, that is a serialization failure: try it all again.
+    """
+    with _driver(connection, statement) as driver, driver.cursor() as cursor:
+        try:
+            with cursor.copy(statement) as copy:
+                copy.write(rows)
+        except psycopg.errors.UniqueViolation as error:
+            raise psycopg.errors.SerializationFailure(
+                f"another transaction stored the same rows in this moment: {error}. Store them again."
+            ) from error
+
+
+@contextmanager
+def _driver(connection: Connection, statement: str) -> Iterator[psycopg.Connection[Any]]:
+    """The driver's connection, within a transaction; its errors become SQLAlchemy's."""
     if not connection.in_transaction():
         connection.begin()
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
     try:
-        return driver.execute(statement, parameters, binary=is_binary).fetchall()
+        yield driver
     except psycopg.Error as error:
         is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
         if is_disconnect:

@@ -28,6 +28,8 @@ from pricing_pipeline.errors import (
     SettingsError,
     Throttled,
 )
+from pricing_pipeline.providers import flat
+from pricing_pipeline.providers.flat import Rows
 from pricing_pipeline.providers.values import json_number
 
 MAX_RETRY_AFTER = 3600.0
@@ -122,6 +124,24 @@ def decode_json(provider: str, response: Response) -> object:
             f"{provider} answered HTTP {response.status} with a body that is not JSON "
             f"(it begins {said(response.body[:80])!r}). Check its status page and the base URL."
         ) from None
+
+
+def decode_rows(response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
+    """The body with its long list under a name left empty, and that list by columns, where it is one of plain figures.
+
+    None where it is not: `decode_json` reads every body.
+    """
+    found = flat.read(response.body, name)
+    if found is None:
+        return None
+    rest, rows = found
+    try:
+        body = json.loads(rest, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get(name) != name:  # it was another list, of this name elsewhere
+        return None
+    return body | {name: []}, rows
 
 
 def validate(model: type[SchemaT], data: object, what: str) -> SchemaT:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -30,11 +29,13 @@ from pricing_pipeline.providers.base import (
     Request,
     Schema,
     decode_json,
+    decode_rows,
     refusal,
     require_fetcher,
     said,
     validate,
 )
+from pricing_pipeline.providers.flat import Rows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
@@ -203,6 +204,10 @@ class TwelveData:
     ) -> Answer:
         """See Provider.parse. One symbol is answered bare, several as members of an object."""
         require_fetcher(self, fetcher)
+        if fetcher is Fetcher.DAILY_BARS and window is not None and len(symbols) == 1:
+            plain = _plain(symbols[0], window, response, now)
+            if plain is not None:
+                return plain
         body = self._body(response, now)
         if isinstance(body, dict) and body.get("status") == "error":
             return self._refused(symbols, validate(_Error, body, "twelvedata's error"), response, now)
@@ -353,24 +358,28 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
         currency, power = _currency(symbol, series.meta.currency)
     except Implausible as fault:
         return _untrue(fetcher, symbol, fault)
-    if power == 0 and window is not None and window.end < now.astimezone(UTC).date():
-        plain = _plain(symbol, series, currency, window)
-        if plain is not None:
-            return plain
     bars = validate(_Bars, data, what).values
     return settle_days(symbol, (_bar(symbol, bar, currency, power, window, now) for bar in bars))
 
 
-_COLUMNS = itemgetter("datetime", "open", "high", "low", "close", "volume")
-
-
-def _plain(symbol: str, series: _Series, currency: str, window: Window) -> Answer | None:
-    """Bars of a span that is over, if every value of theirs is there and plain."""
-    try:
-        days, opens, highs, lows, closes, volumes = zip(*map(_COLUMNS, series.values), strict=True)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):  # one without a value, no object, none at all
+def _plain(symbol: str, window: Window, response: Response, now: datetime) -> Answer | None:
+    """Bars of a span that is over, if every value of theirs is there and plain; None where anything is odd."""
+    if response.status != 200 or window.end >= now.astimezone(UTC).date():
         return None
-    bars = plain_bars(symbol, currency, days, (opens, highs, lows, closes), volumes, window)
+    found = decode_rows(response, "values")
+    if found is None:
+        return None
+    body, rows = found
+    try:
+        return _columns(symbol, validate(_Series, body, _what(Fetcher.DAILY_BARS, symbol)), rows, window)
+    except (SchemaDrift, Implausible):
+        return None  # the long way says so, too
+
+
+def _columns(symbol: str, series: _Series, rows: Rows, window: Window) -> Answer | None:
+    _check_same(symbol, series.meta.symbol, series.meta.exchange, series.meta.mic_code)
+    currency, power = _currency(symbol, series.meta.currency)
+    bars = plain_bars(symbol, currency, rows, window, day="datetime") if power == 0 else None
     return None if bars is None else Answer(observations=bars)
 
 

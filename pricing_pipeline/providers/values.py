@@ -15,8 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
-from operator import ge, itemgetter, le, lt
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
@@ -32,6 +31,10 @@ from pricing_pipeline.domain import (
     SymbolFailure,
     Window,
 )
+
+if TYPE_CHECKING:
+    from pricing_pipeline.bars import Column
+    from pricing_pipeline.providers.flat import Rows
 
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]
 """How a number may stand in a decoded answer: providers send strings, JSON numbers, or both.
@@ -167,98 +170,76 @@ def check_bar(
 
 
 _MOST_PLACES = 9
+_PRICES = ("open", "high", "low", "close")
 
 
 def plain_bars(
-    symbol: str,
-    currency: str,
-    days: Sequence[object],
-    prices: tuple[Sequence[object], Sequence[object], Sequence[object], Sequence[object]],
-    volumes: Sequence[object],
-    window: Window,
+    symbol: str, currency: str, rows: Rows, window: Window, *, day: str = "date", volume: str = "volume"
 ) -> Bars | None:
-    """Daily bars by columns, as a decoded answer has them, if all are spelled as nearly all answers are; else None.
+    """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
-    `prices` are open, high, low and close. What it gives has passed every check of `price_of`, `volume_of`,
-    `check_bar`, `calendar_day` and `check_day` (the window must be over), and stands in order, once a day. With nine
-    digits on either side of the point, the four fit 18 at any scale. One odd value, and all go the long way.
+    Days are ISO dates in the column `day`; the others are named open, high, low, close and `volume`. What it gives
+    has passed every check of `price_of`, `volume_of`, `check_bar`, `calendar_day` and `check_day` (the window must be
+    over), and stands in order, once a day. With nine digits on either side of the point, the four fit 18 at any scale.
+    One odd value, and all go the long way.
     """
-    try:
-        ordinals = _ordinals(",".join(days))  # type: ignore[arg-type]
-        said_volumes = ",".join(volumes)  # type: ignore[arg-type]
-        said_prices = [",".join(column) for column in prices]  # type: ignore[arg-type]
-    except TypeError:  # not all of them are texts
+    import numpy as np
+
+    if not {day, volume, *_PRICES} <= set(rows.names):
         return None
-    if ordinals is None or not len(ordinals) == len(days) > 0:
-        return None
-    places = len(said_prices[0].partition(",")[0].partition(".")[2])
-    if not (_are_numbers(said_volumes, len(days)) and _are_decimals(said_prices, len(days), places)):
-        return None
-    bars = Bars(
-        *(symbol, currency, Adjustment.RAW),
-        *(days, ordinals, places),  # type: ignore[arg-type]
-        [said.replace(".", "") for said in said_prices],
-        volumes,  # type: ignore[arg-type]
-        prices[3],  # type: ignore[arg-type]
+    ordinals, places = _ordinals(rows, day), len(rows.texts("close")[0].partition(".")[2])
+    is_plain = (
+        ordinals is not None
+        and 0 < places <= _MOST_PLACES
+        and all(_are_decimals(rows, name, places) for name in _PRICES)
+        and rows.count(".") == len(_PRICES) * len(rows)
+        and rows.count("-") == 2 * len(rows)
     )
+    if ordinals is None or not is_plain:
+        return None
+    opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in _PRICES)
     is_sound = (
-        min(bars.lows) > 0
-        and all(map(le, bars.lows, bars.opens))
-        and all(map(le, bars.lows, bars.closes))
-        and all(map(ge, bars.highs, bars.opens))
-        and all(map(ge, bars.highs, bars.closes))
+        lows.min() > 0
+        and (lows <= opens).all()
+        and (lows <= closes).all()
+        and (highs >= opens).all()
+        and (highs >= closes).all()
         and window.start.toordinal() <= ordinals[0]
         and ordinals[-1] <= window.end.toordinal()
     )
-    return bars if is_sound else None
-
-
-@lru_cache(maxsize=16)
-def _ordinals(said_days: str) -> tuple[int, ...] | None:
-    """The numbers of ISO days between commas, if they are in order; answers of one market have the same days."""
-    days = said_days.split(",")
-    digits = said_days.replace("-", "").replace(",", "")
-    if not (digits.isascii() and digits.isdigit() and set(map(len, days)) == {10}):
+    if not is_sound:
         return None
-    try:
-        ordinals = tuple(map(date.toordinal, map(date.fromisoformat, days)))
-    except ValueError:
-        return None
-    return ordinals if all(map(lt, ordinals, ordinals[1:])) else None
-
-
-def _are_numbers(said: str, count: int) -> bool:
-    """Whether a text is so many whole numbers between commas that fit an amount."""
-    digits = said.replace(",", "")
-    lengths = set(map(len, said.split(",")))
-    return (
-        digits.isascii()
-        and digits.isdigit()
-        and len(said) - len(digits) == count - 1
-        and (min(lengths) > 0 and max(lengths) <= MAX_DIGITS)
+    return Bars(
+        *(symbol, currency, Adjustment.RAW, ordinals, places),
+        *((opens, highs, lows, closes), np.ascontiguousarray(rows.numbers(volume)), rows.texts("close")),
     )
 
 
-def _are_decimals(columns: Sequence[str], count: int, places: int) -> bool:
-    """Whether texts are so many decimals between commas each, of up to nine digits and `places` behind the point."""
-    said = ",".join(columns)
-    pieces = said.split(".")
-    digits = said.replace(",", "").replace(".", "")
-    # Between two points stand the decimals of one price, a comma, and what the next one begins with: the comma has
-    # one place, and there are no others.
-    inner = pieces[1:-1]
-    lengths = {len(pieces[0]), *(length - places - 1 for length in set(map(len, inner)))}
-    return (
-        0 < places <= _MOST_PLACES
-        and digits.isascii()
-        and digits.isdigit()
-        and len(pieces) == len(columns) * count + 1
-        and all(column.count(",") == count - 1 for column in columns)
-        and min(lengths) > 0
-        and max(lengths) <= MAX_DIGITS - _MOST_PLACES
-        and set(map(itemgetter(places), inner)) == {","}
-        and len(pieces[-1]) == places
+def _are_decimals(rows: Rows, name: str, places: int) -> bool:
+    """Whether figures have up to nine digits, and `places` more behind a point; the caller counts points."""
+    lengths = rows.lengths(name)
+    return bool(
+        lengths.min() > places + 1
+        and lengths.max() <= _MOST_PLACES + 1 + places
+        and rows.have(name, ".", places)
     )
+
+
+def _ordinals(rows: Rows, name: str) -> Column | None:
+    """The numbers of ISO days, if they are in order; the caller counts dashes."""
+    import numpy as np
+
+    if set(rows.lengths(name)) != {10} or not (rows.have(name, "-", 5) and rows.have(name, "-", 2)):
+        return None
+    years, rest = np.divmod(rows.numbers(name), 10_000)
+    months, days = np.divmod(rest, 100)
+    firsts = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
+    found = firsts.astype("datetime64[D]") + (days - 1)
+    # A 31st of June is in July.
+    if not ((months >= 1) & (months <= 12) & (found.astype("datetime64[M]") == firsts)).all():
+        return None
+    ordinals: Column = found.astype(np.int64) + date(1970, 1, 1).toordinal()
+    return ordinals if (ordinals[1:] > ordinals[:-1]).all() else None
 
 
 def _exponent(value: Decimal) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import prices
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import Call, Observation, Window
+from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import (
@@ -213,11 +215,13 @@ def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
 
 def bars_of(*closes: str, first: date = date(2010, 3, 1)) -> Bars:
     """Bars by columns, a day each."""
-    days = [(first + timedelta(days=number)).isoformat() for number in range(len(closes))]
-    high, low = ["99.00000"] * len(days), ["0.50000"] * len(days)
-    found = plain_bars(
-        "AAPL", "USD", days, (list(closes), high, low, list(closes)), ["7"] * len(days), Window(*MARCH)
-    )
+    rows = [
+        {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
+        | {"close": close, "volume": "7"}
+        for number, close in enumerate(closes)
+    ]
+    read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
+    found = read and plain_bars("AAPL", "USD", read[1], Window(*MARCH))
     assert found is not None
     return found
 
@@ -247,13 +251,16 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     assert tuple(kept) == (1050, 2)
 
 
-def test_f3_days_that_another_call_stores_in_the_same_moment_are_a_conflict(core: Core) -> None:
+@pytest.mark.parametrize("way", [lambda bars: bars, list], ids=["by columns", "one by one"])
+def test_f3_days_that_another_call_stores_in_the_same_moment_are_a_conflict(
+    core: Core, way: Callable[[Bars], Sequence[Observation]]
+) -> None:
     """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
     one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
     with core.engine.begin() as connection:
         prices.store(connection, one, bars_of("10.50000", "10.51000"))
         thread, faults = meanwhile(
-            core.engine, lambda session: prices.store(session, other, bars_of("10.50000", "10.52000"))
+            core.engine, lambda session: prices.store(session, other, way(bars_of("10.50000", "10.52000")))
         )
     with pytest.raises(DBAPIError) as fault:
         joined(thread, faults)

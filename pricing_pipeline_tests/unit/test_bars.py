@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +13,18 @@ from itertools import starmap
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from pricing_pipeline import columns
 from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
 from pricing_pipeline.domain import Adjustment, Call, Fetcher, Observation, Window
-from pricing_pipeline.exact import scale_of, scales_of
+from pricing_pipeline.exact import amounts_of, scale_of
 from pricing_pipeline.plausibility import Known, Point, judge
+from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import (
     calendar_day,
     check_bar,
@@ -38,9 +42,17 @@ Row = tuple[Any, Any, Any, Any, Any, Any]
 """Day, open, high, low, close and volume as an answer spells them."""
 
 
+NAMES = ("date", "open", "high", "low", "close", "volume")
+
+
 def read(*rows: Row, window: Window = YEAR) -> Bars | None:
-    days, opens, highs, lows, closes, volumes = zip(*rows, strict=True)
-    return plain_bars("A", "USD", days, (opens, highs, lows, closes), volumes, window)
+    lines = [dict(zip(NAMES, map(as_json, row), strict=True)) for row in rows]
+    found = flat.read(json.dumps({"bars": lines}, separators=(",", ":")).encode(), "bars")
+    return None if found is None else plain_bars("A", "USD", found[1], window)
+
+
+def as_json(value: object) -> object:
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def one_by_one(day: str, *prices_and_volume: str) -> Observation:
@@ -121,7 +133,7 @@ def test_b18_a_comma_cannot_make_two_values_of_one() -> None:
     assert read(shifted, ("2026-03-11", "1.50000", "2.50000", "1.40000", "2.00000", "1000")) is None
     assert read(PLAIN, PLAIN) is None, "no day twice"
     assert read(("2026-03-11", *PLAIN[1:]), PLAIN) is None, "in the order of time"
-    assert plain_bars("A", "USD", [], ([], [], [], []), [], YEAR) is None
+    assert read() is None
 
 
 def recorded(symbol: str) -> list[Row]:
@@ -146,18 +158,17 @@ def years(symbol: str) -> Bars:
     return found
 
 
-def spelled(amounts: Sequence[int]) -> str:
-    return ",".join(map(str, amounts))
+def column(amounts: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(amounts, dtype=np.int64)
 
 
 def some(bars: Bars, dice: random.Random) -> Bars:
     """A year or two of them."""
     start = dice.randrange(max(len(bars) - 200, 1))
     part = slice(start, start + dice.choice((15, 200, 500)))
-    prices = [column[part] for column in (bars.opens, bars.highs, bars.lows, bars.closes)]
     return Bars(
-        *("A", bars.currency, bars.adjustment, bars.days[part], bars.ordinals[part], bars.scale),
-        [spelled(column) for column in prices],
+        *("A", bars.currency, bars.adjustment, bars.ordinals[part], bars.scale),
+        [prices[part] for prices in (bars.opens, bars.highs, bars.lows, bars.closes)],
         bars.volumes[part],
         bars.texts[part],
     )
@@ -168,26 +179,19 @@ def with_fault(bars: Bars, dice: random.Random) -> Bars:
     factor, first = dice.choice((2, 4, 10, 100, 3)), dice.randrange(len(bars))
     last = first + dice.choice((1, 1, 3, 30, len(bars)))
 
-    def shifted(amounts: Sequence[int]) -> list[int]:
-        return [amount * factor if first <= place < last else amount for place, amount in enumerate(amounts)]
-
-    prices = map(shifted, (bars.opens, bars.highs, bars.lows, bars.closes))
+    factors = column([factor if first <= place < last else 1 for place in range(len(bars))])
     return Bars(
-        *("A", bars.currency, bars.adjustment, bars.days, bars.ordinals, bars.scale),
-        [spelled(column) for column in prices],
+        *("A", bars.currency, bars.adjustment, bars.ordinals, bars.scale),
+        [prices * factors for prices in (bars.opens, bars.highs, bars.lows, bars.closes)],
         bars.volumes,
         bars.texts,
     )
 
 
 def stored(bars: Bars, days: range, scale: int = 5, by: int = 1) -> StoredValues:
-    microseconds = bars.microseconds
-    unit = 10 ** (scale - bars.scale)
-    return StoredValues(
-        [microseconds[day] for day in days],
-        [bars.closes[day] * unit + by - 1 for day in days],
-        [scale] * len(days),
-    )
+    part = slice(days.start, days.stop)
+    closes = bars.closes[part] * 10 ** (scale - bars.scale) + by - 1
+    return StoredValues(bars.microseconds[part].tolist(), closes.tolist(), [scale] * len(days))
 
 
 def knowns(bars: Bars, dice: random.Random) -> Known:
@@ -263,7 +267,7 @@ def test_f5_one_stored_day_that_comes_otherwise_is_seen() -> None:
         assert stored(bars, days).are_in(bars)
         assert stored(bars, days, 7).are_in(bars)
         assert not stored(bars, days, 7, by=2).are_in(bars)
-    other = StoredValues([bars.microseconds[0] - 86_400_000_000], [1], [0])
+    other = StoredValues([int(bars.microseconds[0]) - 86_400_000_000], [1], [0])
     assert other.are_in(bars), "a day that does not come again says nothing"
     assert dict(stored(bars, range(2), 7)) == {row.observed_at: row.close for row in bars[:2]}
 
@@ -283,28 +287,23 @@ def test_a9_amounts_of_columns_are_those_of_each_bar(
 ) -> None:
     scale, amounts = price
     low, open_, close, high = sorted(max(amount // 10**zeros, 1) * 10**zeros for amount in amounts)
-    prices = [spelled([amount, 10**scale]) for amount in (open_, high, low, close)]
-    days = ["2026-03-10", "2026-03-11"]
-    ordinals = [date.fromisoformat(day).toordinal() for day in days]
-    bars = Bars("A", "USD", Adjustment.RAW, days, ordinals, scale, prices, ["1", "1"], ["", ""])
-    scales = scales_of(bars, at_least)
-    assert scales is None if at_least > 9 else scales == [scale_of(row, at_least) for row in bars]
+    prices = [column([amount, 10**scale]) for amount in (open_, high, low, close)]
+    ordinals = column([date(2026, 3, day).toordinal() for day in (10, 11)])
+    bars = Bars("A", "USD", Adjustment.RAW, ordinals, scale, prices, column([1, 10**18 - 1]), ["", ""])
+    exact = amounts_of(bars, at_least)
+    if at_least > 9:
+        assert exact is None
+        return
+    assert exact is not None
+    scales, amounts = exact
+    assert scales.tolist() == [scale_of(row, at_least) for row in bars]
     call = Call(
         1, "p", "k", "t", Fetcher.DAILY_BARS, YEAR, (), UUID(int=0), datetime(2026, 11, 20, tzinfo=UTC)
     )
     short = columns.of_one(call, bars, Known(scale=at_least))
     long = columns.of_one(call, list(bars), Known(scale=at_least))
-    assert short["scales"] == long["scales"]
-    for name in ("amounts", "open_amounts", "high_amounts", "low_amounts"):
-        assert divided(short[name], short["units"]) == divided(long[name], long["units"])
-
-
-def divided(amounts: object, units: object) -> list[int]:
-    """What the database makes of two arrays."""
-    pairs = zip(str(amounts)[1:-1].split(","), str(units)[1:-1].split(","), strict=True)
-    wholes = [divmod(int(amount), int(unit)) for amount, unit in pairs]
-    assert not any(rest for _, rest in wholes)
-    return [whole for whole, _ in wholes]
+    for name in ("scales", "amounts", "open_amounts", "high_amounts", "low_amounts", "volumes"):
+        assert short[name] == long[name]
 
 
 def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:

@@ -100,7 +100,7 @@ COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], ti
 CREATE OR REPLACE FUNCTION pricing.revise_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    units bigint[], scales smallint[], volumes numeric[])
+    scales smallint[], volumes numeric[])
 RETURNS TABLE (added bigint, revised bigint)
 -- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
@@ -113,10 +113,8 @@ BEGIN
     RETURN QUERY
     WITH differing AS MATERIALIZED (
         SELECT v.*, h AS old, h.data_type IS NULL AS is_new
-        FROM (SELECT g.observed_at, g.amount / g.unit AS amount, g.open_amount / g.unit AS open_amount,
-                     g.high_amount / g.unit AS high_amount, g.low_amount / g.unit AS low_amount, g.scale, g.volume
-              FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, units, scales, volumes)
-                  AS g (observed_at, amount, open_amount, high_amount, low_amount, unit, scale, volume)) v
+        FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
+            AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume)
         LEFT JOIN pricing.price_history h
             ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
                AND h.observed_at = v.observed_at
@@ -148,14 +146,14 @@ BEGIN
                 fetched_at = excluded.fetched_at, adjustment = excluded.adjustment)
     SELECT count(*) FILTER (WHERE d.is_new), count(*) FILTER (WHERE NOT d.is_new) FROM differing d;
 END $$;
-COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
     'What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    units bigint[], scales smallint[], volumes numeric[])
+    scales smallint[], volumes numeric[])
 RETURNS TABLE (added bigint, revised bigint)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -174,10 +172,10 @@ BEGIN
             INSERT INTO pricing.price_history
                 (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
                  provider, call_id, fetched_at, adjustment)
-            SELECT wanted_type, wanted_symbol, v.observed_at, v.amount / v.unit, v.open_amount / v.unit, v.high_amount / v.unit,
-                   v.low_amount / v.unit, v.scale, named_currency, v.volume, from_provider, from_call, now_, basis
-            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, units, scales, volumes)
-                AS v (observed_at, amount, open_amount, high_amount, low_amount, unit, scale, volume);
+            SELECT wanted_type, wanted_symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
+                   named_currency, v.volume, from_provider, from_call, now_, basis
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume);
             GET DIAGNOSTICS added = ROW_COUNT;
         EXCEPTION WHEN unique_violation THEN
             RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
@@ -189,10 +187,10 @@ BEGIN
     RETURN QUERY
     SELECT r.added, r.revised
     FROM pricing.revise_bars(wanted_type, from_provider, from_call, wanted_symbol, named_currency, basis, times, amounts,
-                             open_amounts, high_amounts, low_amounts, units, scales, volumes) r;
+                             open_amounts, high_amounts, low_amounts, scales, volumes) r;
 END $$;
-COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
-    'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. An amount is what is given divided by its unit, without a rest. Returns how many were added and revised.';
+COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+    'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.';
 
 
 CREATE OR REPLACE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void

@@ -1,0 +1,143 @@
+"""Long lists of alike rows in an answer, read as columns without an object for each of their values.
+
+`"values":[{"datetime":"2026-11-20","close":"12.50000"},...]`: most histories are lists of figures between quotes, under
+the same names in the same order. To decode them value by value takes longer than all else that is done with them. What
+is read here is what a decoder would find; where anything is otherwise, nothing is, and the list is left to the decoder.
+Whether the figures can be true is for values.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pricing_pipeline.bars import Column
+
+_FIGURES = b"0123456789.-"
+_NO_DIGITS = bytes(set(range(256)) - set(b"0123456789,"))
+_MOST_DIGITS = 18
+"""What a column holds of any digits."""
+
+
+class Rows:
+    """A list's figures by the names of their columns: digits, points and dashes, as they are spelled."""
+
+    __slots__ = ("_body", "_ends", "_letters", "_numbers", "_starts", "names")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        body: bytes,
+        letters: NDArray[np.uint8],
+        starts: Column,
+        ends: Column,
+        numbers: Column,
+    ) -> None:
+        self.names = tuple(names)
+        self._body, self._letters = body, letters
+        self._starts, self._ends, self._numbers = starts, ends, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def numbers(self, name: str) -> Column:
+        """The digits of each figure as a whole number, without its points and dashes."""
+        return self._numbers[:, self.names.index(name)]
+
+    def lengths(self, name: str) -> Column:
+        """How many letters each figure has."""
+        place = self.names.index(name)
+        return self._ends[:, place] - self._starts[:, place]
+
+    def texts(self, name: str) -> Texts:
+        """Each figure as it is spelled."""
+        place = self.names.index(name)
+        return Texts(self._body, self._starts[:, place], self._ends[:, place])
+
+    def count(self, letter: str) -> int:
+        """How often a letter stands in all figures together."""
+        return int((self._letters == ord(letter)).sum())
+
+    def have(self, name: str, letter: str, behind: int) -> bool:
+        """Whether each figure has this letter with so many behind it; each must be longer than that."""
+        return bool((self._letters[self._ends[:, self.names.index(name)] - behind - 1] == ord(letter)).all())
+
+
+class Texts(Sequence[str]):
+    """Figures as they are spelled in a body; made when they are asked for."""
+
+    __slots__ = ("_body", "_ends", "_starts")
+
+    def __init__(self, body: bytes, starts: Column, ends: Column) -> None:
+        self._body, self._starts, self._ends = body, starts, ends
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Texts: ...
+    def __getitem__(self, index: int | slice) -> str | Texts:
+        if isinstance(index, slice):
+            return Texts(self._body, self._starts[index], self._ends[index])
+        return self._body[self._starts[index] : self._ends[index]].decode("ascii")
+
+
+def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
+    """The list that the body, a JSON text, has under a name, and the body with this name in place of the list.
+
+    None unless it is one list of rows that are alike, each figure of them one to eighteen digits with points and
+    dashes, and nothing escaped.
+    """
+    import numpy as np
+
+    begin = b'"%b":[' % name.encode()
+    start = body.find(begin) + len(begin)
+    end = body.find(b"]", start)
+    if body.count(begin) != 1 or end < 0:
+        return None
+    rows = body[start:end]
+    skeleton = rows.translate(None, _FIGURES)
+    first = skeleton[: skeleton.find(b"}") + 1]
+    names = _names(rows[: rows.find(b"}") + 1])
+    if names is None:
+        return None
+    # One comma between two rows: what is left of all rows is as long as what is left of the first, times their number.
+    count = (len(skeleton) + 1) // (len(first) + 1)
+    letters = np.frombuffer(rows, dtype=np.uint8)
+    quotes = np.flatnonzero(letters == ord('"'))
+    if skeleton != b",".join([first] * count) or len(quotes) != 4 * len(names) * count:
+        return None
+    starts, ends = quotes.reshape(count, -1)[:, 2::4] + 1, quotes.reshape(count, -1)[:, 3::4]
+    lengths = ends - starts
+    # Between the quotes is nothing but figures, as in the first row; so outside of them there is none.
+    if lengths.sum() != len(rows) - len(skeleton) or lengths.min() < 1:
+        return None
+    digits = rows.translate(None, _NO_DIGITS)
+    if b",," in b",%b," % digits or (lengths.max() > _MOST_DIGITS and _longest(digits) > _MOST_DIGITS):
+        return None
+    numbers = np.fromstring(digits, dtype=np.int64, sep=",").reshape(count, -1)
+    left = body[: start - 1] + json.dumps(name).encode() + body[end + 1 :]
+    return left, Rows(names, rows, letters, starts, ends, numbers)
+
+
+def _names(row: bytes) -> list[str] | None:
+    """The names of a row's figures; None if it holds anything else, or two under one name."""
+    if b"\\" in row:
+        return None
+    try:
+        pairs = json.loads(row, object_pairs_hook=list)
+    except ValueError:
+        return None
+    names = [name for name, value in pairs if isinstance(value, str) and not value.strip(_FIGURES.decode())]
+    return names if 0 < len(set(names)) == len(pairs) else None
+
+
+def _longest(digits: bytes) -> int:
+    return max(map(len, digits.split(b",")))
