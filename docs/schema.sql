@@ -1119,6 +1119,10 @@ TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
+-- Judges what is due and queues what is stale, all data types at once; see enqueue_due_pairs.
+CREATE FUNCTION pricing.check_pairs_due(kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.check_pairs_due(text[],integer,text[],text[],boolean) TO pricing_worker;
+
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1193,17 +1197,21 @@ GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_hold_off(text,text[]) TO pricing_worker;
 
--- Queues symbols of one type, for now or for spans of days. What is live already is left alone but for a higher priority. Returns how many tasks are new.
-CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+-- Queues symbols of one data type, as enqueue_pairs does.
+CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uuid) TO pricing_worker;
 
--- The staleness check: queues what is due and stale, moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.
+-- The staleness check: queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.
 CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 
--- The staleness check of one data type, or of some symbols of it, for their viewers and holders or, in advance, for a reader.
-CREATE FUNCTION pricing.enqueue_due_of_type(wanted_type text, only_symbols text[], at_most integer, for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_due_of_type(text,text[],integer,boolean) TO pricing_worker;
+-- The staleness check of some data types, together or, when that fails, one by one: of each at most so many of the pairs that are due or, of those that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_due_pairs(kinds text[], at_most integer, data_types text[] DEFAULT NULL::text[], symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],integer,text[],text[],boolean) TO pricing_worker;
+
+-- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Returns how many tasks are new.
+CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid) TO pricing_worker;
 
 -- Serves a slot of a scheduled type (without one: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1461,8 +1469,8 @@ CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
 
 -- Gives waiting tasks the priority of their viewers, when it has grown.
-CREATE FUNCTION pricing.raise_tasks(wanted_type text, wanted_symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text,text[]) TO pricing_worker;
+CREATE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.raise_tasks(text[],text[]) TO pricing_worker;
 
 -- Makes due what changed behind our back: rows of tables of one's own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.
 CREATE FUNCTION pricing.reconcile_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

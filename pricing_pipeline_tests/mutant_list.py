@@ -125,9 +125,9 @@ MUTANTS = (
     Mutant(
         "a batch of tasks is written in no order",
         f"{_FUNCTIONS}/queue.sql",
-        "enqueue",
-        "        ORDER BY r.symbol, r.window_start, r.window_end\n",
-        "",
+        "enqueue_pairs",
+        "ORDER BY r.data_type, r.symbol, r.window_start, r.window_end\n                RETURNING provider",
+        "ORDER BY random()\n                RETURNING provider",
         (_QUEUE,),
     ),
     Mutant(
@@ -141,16 +141,16 @@ MUTANTS = (
     Mutant(
         "an enqueue that changes nothing locks all the same",
         f"{_FUNCTIONS}/queue.sql",
-        "enqueue",
-        "AND q.priority >= r.priority)",
-        "AND q.priority >= r.priority AND false)",
+        "enqueue_pairs",
+        "WHERE x.id = u.id AND x.priority < u.bid FOR UPDATE SKIP LOCKED) live)",
+        "WHERE x.id = u.id FOR UPDATE SKIP LOCKED) live WHERE false)",
         (_QUEUE,),
     ),
     Mutant(
         "an enqueue may lower a priority",
         f"{_FUNCTIONS}/queue.sql",
-        "enqueue",
-        " WHERE live.priority < excluded.priority",
+        "enqueue_pairs",
+        " AND x.priority < u.bid",
         "",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),
@@ -311,9 +311,9 @@ MUTANTS = (
     Mutant(
         "a broken judge ends its check",
         f"{_FUNCTIONS}/staleness.sql",
-        "enqueue_due_of_type",
-        "EXCEPTION WHEN OTHERS THEN\n        -- What cannot be judged",
-        "EXCEPTION WHEN division_by_zero THEN\n        -- What cannot be judged",
+        "check_pairs_due",
+        "EXCEPTION WHEN OTHERS THEN\n            IF cardinality",
+        "EXCEPTION WHEN division_by_zero THEN\n            IF cardinality",
         (f"{_CONTRACTS}::test_contract_04_one_broken_data_type_stops_no_other",),
     ),
     Mutant(
@@ -351,9 +351,9 @@ MUTANTS = (
     Mutant(
         "the check looks at all that is watched",
         f"{_FUNCTIONS}/staleness.sql",
-        "enqueue_due_of_type",
-        "CASE WHEN $3 IS NULL THEN d.due_at <= $2",
-        "CASE WHEN $3 IS NULL THEN d.due_at + interval '0' <= $2",
+        "check_pairs_due",
+        "WHERE d.data_type = kinds.data_type AND d.due_at <= $2 AND d.due_at < 'infinity'",
+        "WHERE d.data_type = kinds.data_type AND d.due_at + interval '0' <= $2 AND d.due_at < 'infinity'",
         (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
     ),
     Mutant(

@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0016"
-down_revision = "0014"
+down_revision = "0015"
 
 
 def upgrade() -> None:

@@ -398,6 +398,26 @@ def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
     assert set(core.statuses()) == {"AAPL", "EUR/USD"}
 
 
+def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, clock: Clock) -> None:
+    """All types are checked by one query; when that fails they are checked one by one, and the bad one is named."""
+    core.heartbeat("ann", AAPL, (DAILY, "IBM"), (FX, "EUR/USD"))
+    core.refresh()
+    core.rows(
+        "CREATE FUNCTION pricing.refuse() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN RAISE EXCEPTION ''no room for %'', NEW.symbol; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON pricing.api_call_queue_live"
+        " FOR EACH ROW WHEN (NEW.data_type = 'fx_rate') EXECUTE FUNCTION pricing.refuse()"
+    )
+    clock.advance(5 * DAY)
+    assert core.enqueue_due() == 2
+    (warning,) = core.rows("SELECT subject, message FROM pricing.warnings")
+    assert (warning.subject, "no room for EUR/USD" in warning.message) == (FX, True)
+    assert due_in(core, FX, "EUR/USD") < 0, "the next check tries it again"
+    assert core.heartbeat("bob", (FX, "USD/JPY"), IBM) == 2, "nor does it stop a first look"
+
+
 def test_b8_a_type_whose_table_is_gone_does_not_stop_the_others(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
     core.refresh()

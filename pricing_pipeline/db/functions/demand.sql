@@ -48,10 +48,8 @@ BEGIN
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
     -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
-    PERFORM pricing.enqueue_due_of_type(n.data_type, n.symbols, cardinality(n.symbols)),
-            pricing.raise_tasks(n.data_type, n.symbols)
-    FROM (SELECT u.data_type, array_agg(u.symbol ORDER BY u.symbol) AS symbols
-          FROM unnest(new_types, new_symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1) n;
+    PERFORM pricing.enqueue_due_pairs(new_types, cardinality(new_types), new_types, new_symbols);
+    PERFORM pricing.raise_tasks(new_types, new_symbols);
     RETURN cardinality(new_types);
 END $$;
 COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
@@ -143,21 +141,20 @@ COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
     'Refuses (53400) what goes past a user''s caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.';
 
 
-CREATE OR REPLACE FUNCTION pricing.raise_tasks(wanted_type text, wanted_symbols text[]) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.
     UPDATE pricing.api_call_queue_live q SET priority = grown.viewers
     FROM (SELECT x.id, v.viewers
-          FROM pricing.api_call_queue_live x
+          FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.api_call_queue_live x USING (data_type, symbol)
           CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
                               WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) v
-          WHERE x.data_type = wanted_type AND x.symbol = ANY (wanted_symbols)
-            AND x.window_start = '-infinity' AND x.window_end = 'infinity'
+          WHERE x.window_start = '-infinity' AND x.window_end = 'infinity'
             AND x.status IN ('pending', 'scheduled') AND x.priority < v.viewers
           ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) grown
     WHERE q.id = grown.id
 $$;
-COMMENT ON FUNCTION pricing.raise_tasks(text, text[]) IS 'Gives waiting tasks the priority of their viewers, when it has grown.';
+COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Gives waiting tasks the priority of their viewers, when it has grown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer
@@ -291,9 +288,7 @@ BEGIN
     END IF;
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
-    PERFORM pricing.enqueue_due_of_type(n.data_type, n.symbols, cardinality(n.symbols))
-    FROM (SELECT u.data_type, array_agg(u.symbol ORDER BY u.symbol) AS symbols
-          FROM unnest(new_types, new_symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1) n;
+    PERFORM pricing.enqueue_due_pairs(new_types, cardinality(new_types), new_types, new_symbols);
     RETURN cardinality(new_types);
 END $$;
 COMMENT ON FUNCTION pricing.hold(text, text[], text[]) IS

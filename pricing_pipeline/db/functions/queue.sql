@@ -3,91 +3,131 @@
 -- Lock order everywhere: demand, live tasks, the call, api_data_usage, size_estimates, provider_state, provider_keys;
 -- rows of one table in key order. A claim locks provider_state first, and waits for nothing after it.
 
-CREATE OR REPLACE FUNCTION pricing.enqueue(
-    wanted_type text, symbols text[], priorities integer[],
+CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
+    data_types text[], symbols text[], priorities integer[],
     window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+-- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
+-- serve when it is full.
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kind pricing.data_type_registry;
     added integer;
-    unrouted text[];
+    unrouted jsonb;
+    known_ids bigint[];
+    bids integer[];
     is_news boolean;
 BEGIN
-    SELECT * INTO kind FROM pricing.data_type_registry k WHERE k.data_type = wanted_type AND k.is_active;
-    IF NOT FOUND THEN
-        RETURN 0;
-    END IF;
-    WITH wanted AS (
-        SELECT u.symbol, max(u.priority) AS priority,
-               coalesce(u.window_start, '-infinity') AS window_start, coalesce(u.window_end, 'infinity') AS window_end
-        FROM unnest(symbols, priorities, window_starts, window_ends) AS u (symbol, priority, window_start, window_end)
-        GROUP BY 1, 3, 4),
-    routes AS MATERIALIZED (
-        SELECT r.symbol, r.provider, ceil(coalesce(now_size.bytes, kind.estimated_data_size_bytes)) AS latest_bytes,
-               coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
-        FROM pricing.chosen_routes r
-        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = kind.fetcher
-        LEFT JOIN pricing.size_estimates now_size
-            ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, wanted_type, 'symbol')
-        LEFT JOIN pricing.size_estimates day_size
-            ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, wanted_type, 'day')
-        WHERE r.data_type = wanted_type),
-    routed AS MATERIALIZED (
-        -- A symbol's own route goes before the broad one, unless its provider cannot serve now.
-        SELECT w.*, coalesce(own.provider, broad.provider) AS provider,
-               CASE WHEN w.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
-                    ELSE 1000 + ceil((w.window_end - w.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes
-        FROM wanted w LEFT JOIN routes own ON own.symbol = w.symbol LEFT JOIN routes broad ON broad.symbol IS NULL),
-    added_rows AS (
-        INSERT INTO pricing.api_call_queue_live AS live
-            (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
-        SELECT wanted_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, kind.default_ttl_minutes,
-               r.est_bytes, now_, backfill
-        FROM routed r
-        -- Looking first spares the lock that a conflicting insert takes even when it changes nothing.
-        WHERE r.provider IS NOT NULL AND NOT EXISTS (
-            SELECT FROM pricing.api_call_queue_live q
-            WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, r.symbol, r.window_start, r.window_end)
-              AND q.priority >= r.priority)
-        ORDER BY r.symbol, r.window_start, r.window_end
-        ON CONFLICT ON CONSTRAINT live_task_is_unique
-            DO UPDATE SET priority = excluded.priority WHERE live.priority < excluded.priority
-        RETURNING live.provider, live.enqueued_at = now_ AS is_new),
-    misrouted AS (
-        INSERT INTO pricing.api_call_queue_dead
-            (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at,
-             failure_kind, errors)
-        SELECT wanted_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
-               jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                   'no active provider serves ' || wanted_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
-        FROM routed r
-        WHERE r.provider IS NULL
-        ORDER BY r.symbol, r.window_start
-        RETURNING symbol)
-    -- The statement's snapshot is older than its own rows: what is found pending was so before.
-    SELECT (SELECT count(*) FROM added_rows WHERE is_new), (SELECT array_agg(DISTINCT symbol ORDER BY symbol) FROM misrouted),
-           -- In the order of the claim's index, so that it reads one entry of it and nothing else.
-           (SELECT bool_or((SELECT q.id FROM pricing.api_call_queue_live q
-                            WHERE q.provider = news.provider AND q.run_after IS NULL AND q.status = 'pending'
-                            ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL)
-            FROM (SELECT DISTINCT a.provider FROM added_rows a WHERE a.is_new) news)
-    INTO added, unrouted, is_news;
+    FOR try IN 1..10 LOOP
+        BEGIN
+            WITH wanted AS (
+                -- Mostly they come in this order, which every index likes best.
+                SELECT DISTINCT ON (u.data_type, u.symbol, s.window_start, s.window_end)
+                       u.data_type, u.symbol, s.window_start, s.window_end, u.priority
+                FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
+                    AS u (data_type, symbol, priority, window_start, window_end)
+                CROSS JOIN LATERAL (SELECT coalesce(u.window_start, '-infinity') AS window_start,
+                                           coalesce(u.window_end, 'infinity') AS window_end) s
+                ORDER BY 1, 2, 3, 4, u.priority DESC),
+            kinds AS MATERIALIZED (
+                SELECT k.data_type, k.default_ttl_minutes, k.estimated_data_size_bytes, k.fetcher
+                FROM pricing.data_type_registry k WHERE k.data_type = ANY (data_types) AND k.is_active),
+            routes AS MATERIALIZED (
+                SELECT k.data_type, r.symbol, r.provider, ceil(coalesce(now_size.bytes, k.estimated_data_size_bytes)) AS latest_bytes,
+                       coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
+                FROM kinds k JOIN pricing.chosen_routes r USING (data_type)
+                JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+                LEFT JOIN pricing.size_estimates now_size
+                    ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, k.data_type, 'symbol')
+                LEFT JOIN pricing.size_estimates day_size
+                    ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, k.data_type, 'day')),
+            routed AS MATERIALIZED (
+                -- A symbol's own route goes before the broad one, unless its provider cannot serve now.
+                SELECT w.*, k.default_ttl_minutes, coalesce(own.provider, broad.provider) AS provider,
+                       CASE WHEN w.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
+                            ELSE 1000 + ceil((w.window_end - w.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes,
+                       live.id AS live_id
+                FROM wanted w JOIN kinds k USING (data_type)
+                LEFT JOIN routes own ON (own.data_type, own.symbol) = (w.data_type, w.symbol)
+                LEFT JOIN routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
+                LEFT JOIN LATERAL (
+                    SELECT q.id FROM pricing.api_call_queue_live q
+                    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, w.window_start, w.window_end)
+                    OFFSET 0) live ON true),
+            added_rows AS (
+                INSERT INTO pricing.api_call_queue_live
+                    (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
+                SELECT r.data_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, r.default_ttl_minutes,
+                       r.est_bytes, now_, backfill
+                FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
+                ORDER BY r.data_type, r.symbol, r.window_start, r.window_end
+                RETURNING provider),
+            misrouted AS (
+                INSERT INTO pricing.api_call_queue_dead
+                    (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at,
+                     failure_kind, errors)
+                SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
+                       jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
+                           'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
+                FROM routed r
+                WHERE r.provider IS NULL
+                ORDER BY r.data_type, r.symbol, r.window_start
+                RETURNING data_type, symbol)
+            -- The statement's snapshot is older than its own rows: what is found pending was so before. It is looked for
+            -- in the order of the claim's index, of which that reads one entry and nothing else.
+            SELECT coalesce(sum(news.tasks), 0), bool_or((
+                       SELECT q.id FROM pricing.api_call_queue_live q
+                       WHERE q.provider = news.provider AND q.run_after IS NULL AND q.status = 'pending'
+                       ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL),
+                   (SELECT jsonb_object_agg(m.data_type, m.symbols)
+                    FROM (SELECT x.data_type, jsonb_agg(DISTINCT x.symbol) AS symbols FROM misrouted x GROUP BY 1) m),
+                   (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
+                   (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
+            INTO added, is_news, unrouted, known_ids, bids
+            FROM (SELECT a.provider, count(*) AS tasks FROM added_rows a GROUP BY 1) news;
+            EXIT;
+        EXCEPTION WHEN unique_violation THEN
+            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
+            -- a third less than an insert that expects conflicts.
+            CONTINUE WHEN try < 10;
+            RAISE;
+        END;
+    END LOOP;
 
-    IF pricing.has_detours(wanted_type) THEN
-        PERFORM pricing.reroute_tasks(wanted_type, symbols);
+    IF known_ids IS NOT NULL THEN
+        -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.
+        UPDATE pricing.api_call_queue_live q SET priority = keener.bid
+        FROM (SELECT live.place, u.bid FROM unnest(known_ids, bids) AS u (id, bid) CROSS JOIN LATERAL (
+                  SELECT x.ctid AS place FROM pricing.api_call_queue_live x
+                  WHERE x.id = u.id AND x.priority < u.bid FOR UPDATE SKIP LOCKED) live) keener
+        WHERE q.ctid = keener.place;
     END IF;
+    PERFORM pricing.reroute_tasks(k.data_type, symbols)
+    FROM (SELECT x.data_type FROM pricing.data_type_registry x WHERE x.data_type = ANY (data_types) ORDER BY 1) k
+    WHERE pricing.has_detours(k.data_type);
     -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
     IF is_news THEN
         PERFORM pg_notify('pricing_work', '');
     END IF;
     IF unrouted IS NOT NULL AND backfill IS NULL THEN
-        PERFORM pricing.hold_off(wanted_type, unrouted, 'no active provider serves this pair');
+        PERFORM pricing.hold_off(u.key, ARRAY(SELECT jsonb_array_elements_text(u.value)), 'no active provider serves this pair')
+        FROM jsonb_each(unrouted) u ORDER BY u.key;
     END IF;
     RETURN added;
 END $$;
+COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid) IS
+    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Returns how many tasks are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue(
+    wanted_type text, symbols text[], priorities integer[],
+    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT CASE WHEN cardinality(symbols) > 0 THEN pricing.enqueue_pairs(
+        pg_catalog.array_fill(wanted_type, ARRAY[cardinality(symbols)]), symbols, priorities, window_starts, window_ends, backfill)
+    ELSE 0 END
+$$;
 COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uuid) IS
-    'Queues symbols of one type, for now or for spans of days. What is live already is left alone but for a higher priority. Returns how many tasks are new.';
+    'Queues symbols of one data type, as enqueue_pairs does.';
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]

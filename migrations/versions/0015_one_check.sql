@@ -1,0 +1,4 @@
+-- One check judges and queues the pairs of all data types.
+
+DROP FUNCTION IF EXISTS pricing.enqueue_due_of_type(text, text[], integer, boolean);
+DROP FUNCTION IF EXISTS pricing.raise_tasks(text, text[]);
