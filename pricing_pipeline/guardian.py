@@ -45,7 +45,7 @@ def kill_marked(home: str, grace: float) -> None:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     continue
-            if time.monotonic() > deadline + 5:  # what does not die of SIGKILL hangs in the kernel
+            if time.monotonic() > deadline + 15:  # what does not die of SIGKILL hangs in the kernel
                 return
         time.sleep(0.05)
 

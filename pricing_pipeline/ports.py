@@ -18,9 +18,10 @@ def require_free_port(port: int, name: str, setting: str, promised: Container[in
     looked at, not held: `promised` are those that something else of ours will listen on. Raises SupervisorError with
     name and setting when the port is taken, promised or forbidden.
     """
+    if port and port in promised:
+        raise SupervisorError(f"port {port} for {name} is wanted twice; set {setting} to another.")
     while (chosen := _free_port(port, name, setting)) in promised:
-        if port:
-            raise SupervisorError(f"port {port} for {name} is wanted twice; set {setting} to another.")
+        pass
     return chosen
 
 
@@ -43,7 +44,8 @@ def _free_port(port: int, name: str, setting: str) -> int:
 def _answers(port: int) -> bool:
     with socket.socket() as caller:
         caller.settimeout(0.5)
-        return caller.connect_ex((LOOPBACK, port)) == 0
+        # The system may give the caller this very port to call from: then it has reached itself.
+        return caller.connect_ex((LOOPBACK, port)) == 0 and caller.getsockname() != caller.getpeername()
 
 
 def _refusal(error: OSError, port: int, name: str, setting: str) -> SupervisorError:

@@ -90,20 +90,19 @@ def last_lines(path: Path, since: int = 0, count: int = 12) -> str:
     return "\n".join(f"    {line}" for line in lines[-count:])
 
 
-def parents() -> dict[int, int]:
-    """Map every running process to its parent, leaving out the dead that only wait to be noticed (Linux)."""
-    found = {}
-    for entry in _numbers_in_proc():
-        if (fields := _stat(entry)) is not None and fields[0] != "Z":
-            found[entry] = int(fields[1])
-    return found
-
-
 def descendants(root: int, without: Collection[int] = ()) -> set[int]:
-    """Return all processes below `root`, except those of `without` and what is below them (Linux)."""
+    """Return all processes below `root`, except those of `without` and what is below them (Linux).
+
+    The dead that only wait to be noticed are left out, but not what is below them: a parent may die between the look
+    at its child and the look at itself.
+    """
     children: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
-        children.setdefault(parent, []).append(pid)
+    dead = set()
+    for pid in _numbers_in_proc():
+        if (fields := _stat(pid)) is not None:
+            children.setdefault(int(fields[1]), []).append(pid)
+            if fields[0] == "Z":
+                dead.add(pid)
     found: set[int] = set()
     todo = [root]
     while todo:
@@ -111,7 +110,7 @@ def descendants(root: int, without: Collection[int] = ()) -> set[int]:
             if pid not in without and pid not in found:
                 found.add(pid)
                 todo.append(pid)
-    return found
+    return found - dead
 
 
 def dead_children() -> set[int]:

@@ -29,6 +29,9 @@ from pricing_pipeline.processes import adopt_orphans, dead_children, descendants
 
 LOG = logging.getLogger(__name__)
 
+ONE_PRESS = 0.5
+"""Seconds within which several signals are one: `make` and the terminal may both deliver one Ctrl-C."""
+
 _LOOK_AT_LOGS_EVERY = 60.0
 
 
@@ -40,14 +43,16 @@ class Supervisor:
     """Runs processes for one home. Use it in the main thread, as a context manager.
 
     Leaving the block stops everything: SIGTERM to all children, the youngest first; after `grace` seconds, or
-    at once when a second signal arrives, SIGKILL to whatever is left of them and their descendants; then the
-    services, the youngest first. SIGINT, SIGTERM and SIGHUP ask for it (SIGHUP not under nohup).
+    at once when a second signal arrives (those within `one_press` seconds are one), SIGKILL to whatever is left
+    of them and their descendants; then the services, the youngest first. SIGINT, SIGTERM and SIGHUP ask for it
+    (SIGHUP not under nohup).
     While it runs, no other thread may wait for a subprocess: the supervisor collects orphans.
     """
 
-    def __init__(self, home: Path, *, grace: float = 5.0) -> None:
+    def __init__(self, home: Path, *, grace: float = 5.0, one_press: float = ONE_PRESS) -> None:
         self.home = home.absolute()
         self._grace = grace
+        self._one_press = one_press
         self._watched: dict[str, Watched] = {}
         self._facts: dict[str, Any] = {}
         self._signals = 0
@@ -215,7 +220,7 @@ class Supervisor:
         """Kill every process below us that is neither a service nor older than the supervisor."""
         guardian_pid = self._guardian.pid if self._guardian is not None else None
         without = self._foreign | {pid for pid in (*spared, guardian_pid) if pid is not None}
-        deadline = time.monotonic() + 5  # what does not die of SIGKILL hangs in the kernel
+        deadline = time.monotonic() + 15  # what does not die of SIGKILL hangs in the kernel
         while (left := descendants(os.getpid(), without)) and time.monotonic() < deadline:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -232,12 +237,11 @@ class Supervisor:
             undo.callback(os.close, end)
         self._bell = bell
         undo.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(ringer, warn_on_full_buffer=False))
-        last = -1.0
+        last = float("-inf")
 
         def ask_to_stop(number: int, frame: FrameType | None) -> None:
-            # `make` and the terminal may both deliver one Ctrl-C; only a later one means "hurry".
             nonlocal last
-            if time.monotonic() - last > 0.5:
+            if time.monotonic() - last > self._one_press:
                 last = time.monotonic()
                 self._signals += 1
 

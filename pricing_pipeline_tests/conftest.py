@@ -17,6 +17,7 @@ from pricing_pipeline_tests.fix_database import (
     pytest_configure_node,
     pytest_unconfigure,
     server,
+    still,
     template,
 )
 from pricing_pipeline_tests.fix_home import open_folder
@@ -102,5 +103,6 @@ __all__ = [
     "reports",
     "sandbox",
     "server",
+    "still",
     "template",
 ]

@@ -179,18 +179,26 @@ class Clock:
     def __init__(self, url: str) -> None:
         self._url = url
         self._offset = timedelta()
+        self._stopped_at: datetime | None = None
 
     def advance(self, seconds: float) -> None:
         """Move on by so many seconds (back if negative); time goes on from there."""
-        self._offset += timedelta(seconds=seconds)
-        self._replace()
+        self._move(timedelta(seconds=seconds))
 
     def set(self, moment: datetime) -> None:
         """Make it `moment` (with time zone); time goes on from there."""
-        with psycopg.connect(self._url) as connection:
-            row = connection.execute("SELECT clock_timestamp()").fetchone()
-        assert row is not None
-        self._offset = moment - row[0]
+        self._move(moment - self.now())
+
+    def stop(self) -> None:
+        """From now on time passes only when it is moved: what takes long on a slow machine decides nothing."""
+        self._stopped_at = self.now()
+        self._replace()
+
+    def _move(self, by: timedelta) -> None:
+        if self._stopped_at is None:
+            self._offset += by
+        else:
+            self._stopped_at += by
         self._replace()
 
     def now(self) -> datetime:
@@ -201,13 +209,15 @@ class Clock:
         return row[0]  # type: ignore[no-any-return]
 
     def _replace(self) -> None:
+        if self._stopped_at is None:
+            time = f"pg_catalog.clock_timestamp() + {self._offset.total_seconds()} * interval ''1 second''"
+        else:
+            time = f"timestamptz ''{self._stopped_at.isoformat()}''"
         with psycopg.connect(self._url) as connection:
             connection.execute(
-                sql.SQL(
-                    "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz"
-                    " LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = ''"
-                    " AS 'SELECT pg_catalog.clock_timestamp() + {} * interval ''1 second'''"
-                ).format(sql.SQL(str(self._offset.total_seconds())))
+                "CREATE OR REPLACE FUNCTION pricing.clock() RETURNS timestamptz"
+                " LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = ''"
+                f" AS 'SELECT {time}'"
             )
 
 
@@ -215,3 +225,9 @@ class Clock:
 def clock(owner_url: str) -> Clock:
     """The clock of this test's database."""
     return Clock(owner_url)
+
+
+@pytest.fixture
+def still(clock: Clock) -> None:
+    """The clock stands, unless the test moves it."""
+    clock.stop()

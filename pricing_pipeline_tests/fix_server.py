@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from pricing_pipeline_tests.patience import PATIENCE
+
 Script = Callable[["Connection"], None]
 
 
@@ -35,7 +37,7 @@ class Connection:
 
     def hang(self) -> None:
         """Say nothing more until the server stops."""
-        self._stopped.wait(30)
+        self._stopped.wait(PATIENCE)
 
     def answer(self, body: bytes = b"{}", status: str = "200 OK", **headers: str) -> None:
         """A whole answer with its Content-Length; underscores in header names stand for dashes."""
@@ -73,7 +75,7 @@ class ScriptedServer:
         # Closing a listener does not wake its accept(); a connection does.
         socket.create_connection(("127.0.0.1", self.port)).close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         self._listener.close()
 
     @property
@@ -101,14 +103,14 @@ class ScriptedServer:
         sock.settimeout(0.1)
         try:
             if self._ssl:
-                sock.settimeout(5)
+                sock.settimeout(PATIENCE)
                 sock = self._ssl.wrap_socket(sock, server_side=True)
                 sock.settimeout(0.1)
             while (request := self._read_head(sock)) is not None:
                 connection = Connection(sock, self._stopped, request)
                 with self._lock:
                     self.connections.append(connection)
-                sock.settimeout(5)
+                sock.settimeout(PATIENCE)
                 self.script(connection)
                 sock.settimeout(0.1)
         except OSError:

@@ -19,6 +19,7 @@ from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settling import Tally
 from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 
@@ -42,7 +43,7 @@ def refreshing(
     key: SecretStr = SANDBOX_KEY,
     reports: Reports | None = None,
     client: Callable[..., ProviderClient] = ProviderClient,
-    deadline: float = 10.0,
+    deadline: float = PATIENCE,
 ) -> Iterator[Refresher]:
     """A refresher on clients of the sample's providers, closed with them."""
     with (
@@ -62,12 +63,24 @@ def refreshing(
         yield refresher
 
 
-def work_until(refresher: Refresher, is_done: Callable[[], bool], seconds: float = 20) -> None:
+def holding(provider: str, released: threading.Event) -> type[ProviderClient]:
+    """A client that keeps back what this provider has answered until it is released."""
+
+    class Holding(ProviderClient):
+        def fetch(self, *arguments: Any, **more: Any) -> Fetched:
+            fetched = super().fetch(*arguments, **more)
+            assert self.provider.name != provider or released.wait(PATIENCE)
+            return fetched
+
+    return Holding
+
+
+def work_until(refresher: Refresher, is_done: Callable[[], bool]) -> None:
     """Work until something has come about, looking after each round; fails when it does not.
 
     A drain would work on for whole seconds. What is special about drains is tested with drains.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
 
     def is_over() -> bool:
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -163,4 +176,4 @@ class _Point:
         # Only the thread that makes a call halts: the one that claims goes on, as it would beside a slow call.
         if name == self._halt and getattr(self._call, "is_mine", False):
             self._say("halted")
-            time.sleep(60)
+            time.sleep(600)

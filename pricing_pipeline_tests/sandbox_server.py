@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +15,7 @@ from pricing_pipeline.sandbox.calls import Reply
 from pricing_pipeline.sandbox.server import create_app, listen, make_server
 from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
 from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline_tests.patience import PATIENCE
 
 
 class RunningSandbox:
@@ -63,7 +63,7 @@ class RunningSandbox:
 def running_sandbox(*, clock: Clock = system_clock, **settings: Any) -> Iterator[RunningSandbox]:
     """A sandbox on a free port in a thread of this process, stopped on leaving. Settings as SandboxSettings."""
     chosen = SandboxSettings(**{"port": 0, **settings})
-    with listen(chosen) as sock, httpx.Client(timeout=10) as client:
+    with listen(chosen) as sock, httpx.Client(timeout=PATIENCE) as client:
         app = create_app(chosen, clock)
         server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="sandbox", daemon=True)
@@ -72,7 +72,7 @@ def running_sandbox(*, clock: Clock = system_clock, **settings: Any) -> Iterator
             yield RunningSandbox(f"http://127.0.0.1:{sock.getsockname()[1]}", app.state.sandbox, client)
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(PATIENCE)
             app.state.sandbox.log.close()
         assert not thread.is_alive(), "the sandbox did not stop"
 
@@ -119,11 +119,3 @@ class Asked:
 
 def parsed(reply: Reply) -> Any:
     return json.loads(reply.body)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait for something another thread does; fails when it does not happen."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)

@@ -15,6 +15,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.transport import BoundedTransport
 from pricing_pipeline_tests.fix_server import Script, ScriptedServer
+from pricing_pipeline_tests.patience import PATIENCE
 
 KEY = "canary-5ecret-key-0123456789"
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -38,7 +39,7 @@ NAV = json.dumps(
 
 
 def twelvedata(
-    url: str, *, key: str | None = KEY, deadline: float = 5.0, max_bytes: int = 1_000_000
+    url: str, *, key: str | None = KEY, deadline: float = PATIENCE, max_bytes: int = 1_000_000
 ) -> ProviderClient:
     secret = SecretStr(key) if key is not None else None
     return ProviderClient(PROVIDERS["twelvedata"], url, secret, deadline=deadline, max_bytes=max_bytes)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine, text
 
+from pricing_pipeline_tests.patience import PATIENCE
+
 
 def meanwhile(
     engine: Engine, work: Callable[[Connection], object]
@@ -28,7 +30,7 @@ def meanwhile(
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert began.wait(10)
+    assert began.wait(PATIENCE)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as watcher:
         waits = text("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = :pid")
         while thread.is_alive() and pid and not watcher.execute(waits, {"pid": pid[0]}).scalar():
@@ -38,7 +40,7 @@ def meanwhile(
 
 def joined(thread: threading.Thread, faults: list[BaseException]) -> None:
     """Wait for what `meanwhile` started; fails with its error, or when it still waits."""
-    thread.join(10)
+    thread.join(PATIENCE)
     assert not thread.is_alive(), "the other session still waits"
     if faults:
         raise faults[0]

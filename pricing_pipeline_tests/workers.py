@@ -23,6 +23,7 @@ from sqlalchemy import event
 from pricing_pipeline import credentials
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.sealing import Keyring
+from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.refreshing import run_worker, work_beside_others
 
 # Forked off a process that has imported everything: of a short piece of work, importing was the larger part.
@@ -51,7 +52,7 @@ class Worker:
 
     def says(self, word: str) -> None:
         """Wait for a word."""
-        heard = self._hear(60)
+        heard = self._hear(PATIENCE)
         assert heard == word, heard
 
     def go(self) -> None:
@@ -234,7 +235,7 @@ def rotate_keys(
     def stop() -> None:
         if rows == after:
             say("halted")
-            time.sleep(60)
+            time.sleep(600)
 
     event.listen(engine, "commit", count)
     if halt == "committed":

@@ -69,7 +69,8 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
             return dg.SkipReason("every instrument of the type is queued already, or there is none")
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",
-            partition_key=datetime.now(UTC).strftime("%Y-%m-01"),
+            # To Dagster it is the slot's time: for a tick that comes late, a month begun since does not exist yet.
+            partition_key=slot.astimezone(UTC).strftime("%Y-%m-01"),
             asset_selection=[history_key(kind.data_type)],
             tags={**drain_tags(), "pricing/queued": str(queued)},
         )

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
 
 from pricing_pipeline import checks, demand, limits
-from pricing_pipeline.defs.assets import history_key, latest_key
+from pricing_pipeline.defs.assets import MONTHS, history_key, latest_key
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import sample_table, serving
@@ -87,7 +86,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             return dg.SkipReason("what is wanted belongs to a data type that is just being added")
         request = dg.RunRequest(
             run_key=_run_key(outlook, launched),
-            partition_key=_month(outlook.now_epoch),
+            partition_key=MONTHS.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
             asset_selection=[history_key(name) for name in types],
             tags={**drain_tags(), "pricing/data_types": ",".join(types)[:200]},
         )
@@ -121,10 +120,6 @@ def _run_key(outlook: demand.Outlook, launched: _Launched) -> str:
     if outlook.drain_id is not None:
         return f"after-drain-{outlook.drain_id}"
     return f"after-request-{launched.at:.3f}" if launched.at else f"first-{outlook.now_epoch:.3f}"
-
-
-def _month(epoch: float) -> str:
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-01")
 
 
 @dataclass

@@ -20,8 +20,9 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
 
@@ -81,7 +82,7 @@ def test_b11_sessions_cut_off_at_random_cost_nothing(
     killing.start()
     try:
         with refreshing(core.engine, sandbox.url) as refresher:
-            work_until(refresher, lambda: cut >= 10 and count(COMPLETED) >= 40, seconds=80)
+            work_until(refresher, lambda: cut >= 10 and count(COMPLETED) >= 40)
             enough.set()
             work_until(refresher, lambda: count(PENDING) == 0)
             clock.advance(61)

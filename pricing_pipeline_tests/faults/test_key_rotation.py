@@ -14,7 +14,7 @@ from pricing_pipeline.clients import StoredKeys
 from pricing_pipeline.sealing import Keyring, new_key
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fix_core import TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.sandbox_server import wait_until
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.workers import Worker, crowd
 
 template = sample_template
@@ -102,7 +102,7 @@ def test_f9_all_keys_can_be_read_all_the_time_while_master_keys_change(core: Cor
             result = credentials.reseal(core.owner, master_keys.add(settings))
             assert (result.done, len(result.in_use)) == (6, 1)
             seen |= result.in_use
-            wait_until(lambda seen=before: len(looks) >= seen + 8 or bool(wrong), seconds=60)
+            wait_until(lambda seen=before: len(looks) >= seen + 8 or bool(wrong))
     finally:
         over.set()
         for reader in readers:

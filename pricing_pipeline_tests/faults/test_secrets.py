@@ -27,8 +27,9 @@ from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import running_sandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import running_sandbox
 
 template = sample_template
 

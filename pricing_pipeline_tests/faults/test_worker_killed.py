@@ -12,8 +12,9 @@ import pytest
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.workers import Worker
 
 template = sample_template
@@ -70,7 +71,7 @@ def test_b11_a_worker_killed_in_mid_call_costs_nothing(
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
     sandbox.behave("hang", count=1)
     with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=9).start() as worker:
-        wait_until(lambda: len(sandbox.calls()) == 1, seconds=20)
+        wait_until(lambda: len(sandbox.calls()) == 1)
         worker.kill()
     assert set(core.statuses().values()) == {"processing"}
     audit(core, acknowledged=5)
@@ -91,7 +92,7 @@ def test_b11_workers_killed_again_and_again_lose_nothing(
     for turn in range(3):
         enough = 100 * (turn + 1)
         with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=9).start() as worker:
-            wait_until(lambda: list(core.statuses().values()).count("completed") >= enough, seconds=30)  # noqa: B023
+            wait_until(lambda: list(core.statuses().values()).count("completed") >= enough)  # noqa: B023
             worker.kill()
         audit(core, acknowledged=600)
         clock.advance(LEASE)
@@ -109,10 +110,10 @@ def test_b11_a_worker_that_is_interrupted_gives_its_tasks_back_before_it_ends(
     """No lease has to run out: the heir has them within seconds, with all their attempts."""
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS))
     sandbox.behave("hang", count=1)
-    with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=30).start() as worker:
-        wait_until(lambda: len(sandbox.calls()) == 1, seconds=20)
+    with Worker("drain", url=database_url, sandbox=sandbox.url).start() as worker:
+        wait_until(lambda: len(sandbox.calls()) == 1)
         worker.signal(signal.SIGINT)
-        wait_until(lambda: set(core.statuses().values()) == {"pending"}, seconds=20)
+        wait_until(lambda: set(core.statuses().values()) == {"pending"})
         assert {task.attempt for task in core.tasks()} == {0}
         wait_until(lambda: core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0)
         finish(core, sandbox)
@@ -129,7 +130,7 @@ def test_b11_a_worker_that_slept_through_its_lease_is_refused(
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS), (NAV, "118632"))
     sandbox.behave("delay", seconds=0.5, count=2)
     with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=2).start() as worker:
-        wait_until(lambda: len(sandbox.calls()) == 2, seconds=20)
+        wait_until(lambda: len(sandbox.calls()) == 2)
         worker.signal(signal.SIGSTOP)
         clock.advance(LEASE)
         core.rows(

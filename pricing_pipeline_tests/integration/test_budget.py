@@ -15,6 +15,7 @@ from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 YEAR = (date(2012, 1, 1), date(2012, 12, 31))
 

@@ -11,6 +11,7 @@ from pricing_pipeline.domain import Call, FailureKind
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
 
@@ -351,7 +352,7 @@ def test_b9_pruning_waits_a_second_for_a_reader_and_tries_again_later(core: Core
         before = core.one("SELECT clock_timestamp()")
         core.one("SELECT pricing.prune()")
         took = core.one("SELECT clock_timestamp()") - before
-        assert timedelta(seconds=0.9) < took < timedelta(seconds=4)
+        assert timedelta(seconds=0.9) < took < timedelta(seconds=PATIENCE)
         assert core.statuses() == {"OLD": "completed"}
         core.enqueue(QUOTE, "NEW")
         core.complete(core.claim_one())

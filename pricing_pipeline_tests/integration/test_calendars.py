@@ -23,6 +23,7 @@ from pricing_pipeline_tests.fix_core import (
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 FUND = "118632"
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -18,8 +16,10 @@ from pricing_pipeline.subscriptions import SubscriptionManager
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 AAPL = (QUOTE, "AAPL")
 
@@ -43,22 +43,16 @@ def watched(core: Core, user: str = "ann") -> int:
     return count
 
 
-def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
 def test_b7_a_thousand_pairs_in_one_call_are_welcome(core: Core) -> None:
     assert core.heartbeat("ann", *pairs(1000)) == 1000
     assert core.heartbeat("ann", *pairs(1000)) == 0
     assert len(core.tasks()) == 1000
 
 
-def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core) -> None:
+def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> None:
     caps(core, 10, 1000)
     core.heartbeat("ann", *pairs(8))
+    clock.advance(1)
     with pytest.raises(
         CapExceeded, match="user ann may watch or hold 10 pairs at once, and would have 11"
     ) as refused:
@@ -119,7 +113,7 @@ def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: s
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
-            barrier.wait(20)
+            barrier.wait(PATIENCE)
             try:
                 row = connection.execute(
                     "SELECT pricing.heartbeat('ann', %s, %s)",
@@ -133,7 +127,7 @@ def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: s
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert sorted(outcomes, key=str) == [10] * 4 + ["53400"] * 4
     assert watched(core) == 40
 
@@ -142,9 +136,9 @@ def test_b7_the_manager_sends_what_fits_and_the_rest_later(core: Core, engine: E
     caps(core, 1000, 60)
     with SubscriptionManager(engine, "ann", every=0.2) as manager:
         manager.enter(pairs(90))
-        until(lambda: 60 <= watched(core) < 90)
+        wait_until(lambda: 60 <= watched(core) < 90)
         clock.advance(30)
-        until(lambda: watched(core) == 90)
+        wait_until(lambda: watched(core) == 90)
         assert manager.refused == {}
 
 
@@ -152,8 +146,8 @@ def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> 
     caps(core, 30, 1000)
     with SubscriptionManager(engine, "ann", every=0.2) as manager:
         manager.enter(pairs(40))
-        until(lambda: len(manager.refused) == 10)
-        until(lambda: watched(core) == 30)
+        wait_until(lambda: len(manager.refused) == 10)
+        wait_until(lambda: watched(core) == 30)
         assert manager.watched == set(pairs(30))
         assert "may watch or hold 30 pairs at once" in manager.refused[pairs(40)[-1]]
 

@@ -15,6 +15,7 @@ from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 WINTER = ["--from", "2013-01-10", "--to", "2013-02"]
 

@@ -17,6 +17,7 @@ import typer.main
 
 from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
+from pricing_pipeline_tests.patience import PATIENCE
 
 SLOW = {
     "sqlalchemy",
@@ -171,10 +172,10 @@ def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine
         assert process.stdout is not None
         event = json.loads(process.stdout.readline())
         assert event["event"] == "listening"
-        assert httpx.get(f"{event['url']}/_sandbox/health", trust_env=False, timeout=10).is_success
+        assert httpx.get(f"{event['url']}/_sandbox/health", trust_env=False, timeout=PATIENCE).is_success
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert errors == ""
 
 
@@ -191,5 +192,5 @@ def test_a_reader_that_stops_reading_is_no_error(cli: CommandLine) -> None:
     assert process.stderr is not None
     errors = process.stderr.read()
     process.stderr.close()
-    process.wait(60)
+    process.wait(PATIENCE)
     assert "Traceback" not in errors

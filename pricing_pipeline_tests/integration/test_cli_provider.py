@@ -13,8 +13,10 @@ import pytest
 from pricing_pipeline.sealing import new_key
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 CANARY = "canary-5ecret-0123456789"
 ONE, TWO = new_key("one"), new_key("two")
@@ -61,7 +63,7 @@ def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> N
     assert process.stderr.read(len(prompt)) == prompt
     os.write(terminal, f"{CANARY}\n".encode())
     out, errors = process.stdout.read(), process.stderr.read()
-    assert process.wait(30) == 0, errors
+    assert process.wait(PATIENCE) == 0, errors
     os.set_blocking(terminal, False)
     try:
         echoed = os.read(terminal, 1000).decode()

@@ -9,6 +9,7 @@ from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, Core, sample_template
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 
 def dead(core: Core, symbol: str = "AAPL") -> int:

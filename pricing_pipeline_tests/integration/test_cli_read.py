@@ -25,6 +25,7 @@ from pricing_pipeline_tests.fix_core import (
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 FEBRUARY = (date(2013, 2, 1), date(2013, 2, 28))
 

@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, Self
 
 import pytest
 from sqlalchemy import Connection, Engine, make_url, text
@@ -17,6 +17,7 @@ from pricing_pipeline.cli.watch import Watch
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 template = sample_template
 
@@ -26,11 +27,25 @@ def watchers(core: Core) -> list[tuple[str, str, str]]:
     return [(row.user_id, row.data_type, row.symbol) for row in rows]
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
+class Screen(ExitStack):
+    """All that is printed in its block. What a thread prints while pytest's `capsys` is read may be lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._printed = io.StringIO()
+
+    def __enter__(self) -> Self:
+        self.enter_context(redirect_stdout(self._printed))
+        self.enter_context(redirect_stderr(self._printed))
+        return self
+
+    @property
+    def lines(self) -> list[str]:
+        return self._printed.getvalue().split("\n")[:-1]
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        """The events of one kind."""
+        return [event for event in map(json.loads, self.lines) if event["event"] == kind]
 
 
 @contextmanager
@@ -53,13 +68,13 @@ def watching(
         heartbeat_seconds=heartbeat_seconds,
         poll_seconds=0.02,
     )
-    thread = threading.Thread(target=watch.run, args=(20,))
+    thread = threading.Thread(target=watch.run, args=(600,))
     thread.start()
     try:
         yield
     finally:
         leave.set()
-        thread.join(10)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -90,7 +105,7 @@ def test_b5_leaving_by_a_signal_unsubscribes(cli: CommandLine, core: Core, numbe
     assert json.loads(process.stdout.readline())["event"] == "subscribed"
     assert watchers(core) == [("ann", QUOTE, "AAPL")]
     process.send_signal(number)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=PATIENCE)
     assert json.loads(rest.splitlines()[-1]) == {"event": "unsubscribed", "ended": 1}
     assert (process.returncode, errors) == (0, "")
     assert watchers(core) == []
@@ -100,52 +115,41 @@ def test_b5_heartbeats_go_on(core: Core, clock: Clock) -> None:
     with watching(core.engine, "AAPL"):
         wait_until(lambda: watchers(core))
         clock.advance(240)
-        before = core.one("SELECT max(last_seen_at) FROM pricing.active_subscriptions")
-        wait_until(lambda: core.one("SELECT max(last_seen_at) FROM pricing.active_subscriptions") > before)
+        moved = core.clock()
+        wait_until(lambda: core.one("SELECT max(last_seen_at) FROM pricing.active_subscriptions") > moved)
         clock.advance(240)
         assert core.clean() == 0
         assert watchers(core)
 
 
-def test_each_new_price_is_told_once(core: Core, capsys: pytest.CaptureFixture[str]) -> None:
-    told: list[dict[str, Any]] = []
-
+def test_each_new_price_is_told_once(core: Core) -> None:
     def prices() -> list[tuple[str, str | None]]:
-        told.extend(json.loads(line) for line in capsys.readouterr().out.splitlines())
-        return [(event["price"], event["previous"]) for event in told if event["event"] == "price"]
+        return [(event["price"], event["previous"]) for event in screen.told("price")]
 
-    def heartbeats() -> int:
-        prices()
-        return sum(event["event"] == "heartbeat" for event in told)
-
-    with watching(core.engine, "AAPL"):
+    with Screen() as screen, watching(core.engine, "AAPL"):
         wait_until(lambda: core.refresh(price="146.55"))
         wait_until(lambda: len(prices()) == 1)
         core.enqueue(QUOTE, "AAPL")
         core.refresh(price="146.60")
         wait_until(lambda: len(prices()) == 2)
-        seen = heartbeats()
-        wait_until(lambda: heartbeats() >= seen + 2)
+        seen = len(screen.told("heartbeat"))
+        wait_until(lambda: len(screen.told("heartbeat")) >= seen + 2)
     assert prices() == [("146.55", None), ("146.60", "146.55")]
-    (first, *_) = [event for event in told if event["event"] == "price"]
+    (first, *_) = screen.told("price")
     assert first.keys() == {
         *("event", "data_type", "symbol", "price", "currency", "observed_at", "fetched_at", "provider"),
         *("age_seconds", "fresh", "paused", "provider_active", "frozen_since", "previous"),
     }
 
 
-def test_b29_documents_that_came_or_changed_are_told_once(
-    core: Core, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_b29_documents_that_came_or_changed_are_told_once(core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('earned', 'earnings', 60)"
     )
-    told: list[dict[str, Any]] = []
 
     def counts() -> list[int]:
-        told.extend(json.loads(line) for line in capsys.readouterr().out.splitlines())
-        return [event["documents"] for event in told if event["event"] == "documents"]
+        return [event["documents"] for event in screen.told("documents")]
 
     def store(*bodies: str) -> None:
         core.call(
@@ -156,31 +160,25 @@ def test_b29_documents_that_came_or_changed_are_told_once(
             bodies=list(bodies),
         )
 
-    with watching(core.engine, "AAPL", data_type="earned"):
+    with Screen() as screen, watching(core.engine, "AAPL", data_type="earned"):
         store('{"eps": 1}')
         wait_until(lambda: counts() == [1])
         store('{"eps": 1}')
         store('{"eps": 1}', '{"eps": 2}')
         wait_until(lambda: counts() == [1, 2])
-    (first, *_) = [event for event in told if event["event"] == "documents"]
+    (first, *_) = screen.told("documents")
     assert first.keys() == {"event", "data_type", "symbol", "documents", "recorded_at"}
 
 
-def test_people_read_lines(core: Core, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_read_lines(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.finish(core.claim_one(), "150.00", seconds_old=60)
-    lines: list[str] = []
-
-    def read() -> int:
-        lines.extend(capsys.readouterr().out.splitlines())
-        return len(lines)
-
-    with watching(core.engine, "AAPL", as_json=False):
-        wait_until(lambda: read() == 2)
+    with Screen() as screen, watching(core.engine, "AAPL", as_json=False):
+        wait_until(lambda: len(screen.lines) == 2)
         core.enqueue(QUOTE, "AAPL")
         core.refresh(price="153.00")
-        wait_until(lambda: read() == 3)
-    read()
+        wait_until(lambda: len(screen.lines) == 3)
+    lines = screen.lines
     assert lines[0] == "Watching equity_quote AAPL as ann, one heartbeat a minute. Ctrl-C leaves."
     assert "AAPL" in lines[1]
     assert "150.00 USD" in lines[1]
@@ -201,39 +199,37 @@ def outage(server: TestServer, database: str) -> Iterator[None]:
 
 
 def test_b5_an_outage_is_survived_and_what_was_forgotten_restored(
-    core: Core, server: TestServer, database_url: str, capsys: pytest.CaptureFixture[str]
+    core: Core, server: TestServer, database_url: str
 ) -> None:
     database = make_url(database_url).database
     assert database is not None
-    warnings: list[str] = []
 
     def warned() -> int:
-        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        warnings.extend(event["message"] for event in events if event["event"] == "warning")
-        return len(warnings)
+        return len(screen.told("warning"))
 
-    with watching(core.engine, "AAPL", heartbeat_seconds=600):
+    with Screen() as screen, watching(core.engine, "AAPL", heartbeat_seconds=600):
         wait_until(lambda: watchers(core))
         core.rows("DELETE FROM pricing.active_subscriptions")
         with outage(server, database):
             wait_until(lambda: warned() == 1)
         wait_until(lambda: warned() == 2)
         assert watchers(core) == [("ann", QUOTE, "AAPL")]
-    assert "does not answer" in warnings[0]
-    assert warnings[1] == "the database answers again"
+    first, second = (warning["message"] for warning in screen.told("warning"))
+    assert "does not answer" in first
+    assert second == "the database answers again"
     assert watchers(core) == []
 
 
 def test_leaving_during_an_outage_says_when_the_subscription_ends(
-    core: Core, server: TestServer, database_url: str, capsys: pytest.CaptureFixture[str]
+    core: Core, server: TestServer, database_url: str
 ) -> None:
     database = make_url(database_url).database
     assert database is not None
-    with ExitStack() as stack, watching(core.engine, "AAPL", as_json=False):
+    with Screen() as screen, ExitStack() as stack, watching(core.engine, "AAPL", as_json=False):
         wait_until(lambda: watchers(core))
         stack.enter_context(outage(server, database))
-        wait_until(lambda: "Trying again" in capsys.readouterr().err)
-    assert "ends by itself five minutes after its last heartbeat" in capsys.readouterr().err
+        wait_until(lambda: any("Trying again" in line for line in screen.lines))
+    assert "ends by itself five minutes after its last heartbeat" in screen.lines[-1]
 
 
 def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) -> None:

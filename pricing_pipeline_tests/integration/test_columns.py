@@ -21,6 +21,7 @@ from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 COLUMNS = {
     "symbol": "symbol",

@@ -24,6 +24,7 @@ from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_temp
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 CANARY = "canary-5ecret-0123456789"
 OLD, NEW = new_key("old"), new_key("new")

@@ -19,6 +19,7 @@ from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 PROFILE, EARNINGS, FMP = "company_profile", "company_earnings", "fmp"
 SPRING, SUMMER, AUTUMN, WINTER = (

@@ -12,8 +12,10 @@ from sqlalchemy import text
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 EVERY_MINUTE = {"clean_subscriptions", "repair_demand", "retire_tasks", "resolve_tasks"}
 EVERYTHING = {"recover_tasks", "expire_calls", "prune"} | EVERY_MINUTE
@@ -112,7 +114,7 @@ def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, dat
         other.execute("LOCK TABLE pricing.demand")
         before = core.one("SELECT clock_timestamp()")
         ran = run(core)
-        assert core.one("SELECT clock_timestamp()") - before < timedelta(seconds=6)
+        assert core.one("SELECT clock_timestamp()") - before < timedelta(seconds=PATIENCE)
     assert "repair_demand" not in ran
     assert {"expire_calls", "prune"} <= ran
     assert {state for _, subject, state, _ in warnings(core) if subject == "repair_demand"} == {"55P03"}
@@ -180,5 +182,5 @@ def test_b22_those_who_warn_of_the_same_do_not_wait_for_each_other(core: Core, d
             target=core.rows, args=("SELECT pricing.warn('enqueue_due', 'fx_rate', 'why', '22012')",)
         )
         thread.start()
-        thread.join(5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import EmbeddedServerError
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.patience import wait_until
 
 AS_ROOT = os.geteuid() == 0
 
@@ -69,14 +69,6 @@ def ask(url: str, query: str = "SELECT 1") -> Any:
         cursor = connection.execute(query.encode())
         row = cursor.fetchone() if cursor.description else None
     return row[0] if row else None
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until `condition` holds, or fail."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.01)
 
 
 def has_ended(pid: int) -> bool:

@@ -16,8 +16,9 @@ from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline.stack import missing_keys, without_keys
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox, wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
 
 template = sample_template
 

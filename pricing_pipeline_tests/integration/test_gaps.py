@@ -15,6 +15,7 @@ from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observ
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = Window(date(2026, 3, 2), date(2026, 3, 31))
 HOLIDAY = "2026-03-18"

@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fix_core import sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 PAIR = [("equity_quote", "AAPL")]
 

@@ -15,6 +15,7 @@ from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_tem
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core, sample_temp
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM, BARS = (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL")
 MINUTE, DAY = 60, 86_400

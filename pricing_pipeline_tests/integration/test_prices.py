@@ -36,6 +36,7 @@ from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.sessions import joined, meanwhile
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 BAR = {"open": "10.10", "high": "10.90", "low": "9.80", "volume": "123456"}

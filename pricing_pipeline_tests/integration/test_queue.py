@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from datetime import date, timedelta
 
+import pytest
+
 from pricing_pipeline import queue
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
 from pricing_pipeline_tests.fix_core import (
@@ -24,6 +26,7 @@ from pricing_pipeline_tests.fix_core import (
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 SPRING = (date(2010, 3, 1), date(2010, 5, 31))
 SUMMER = (date(2010, 6, 1), date(2010, 8, 31))

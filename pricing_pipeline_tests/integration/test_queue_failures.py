@@ -9,6 +9,7 @@ from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 TRANSIENT = [
     FailureKind.PROVIDER_DOWN,

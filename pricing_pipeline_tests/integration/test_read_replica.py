@@ -24,7 +24,7 @@ from pricing_pipeline.errors import ReadReplica
 from pricing_pipeline.processes import child_setup
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.sandbox_server import wait_until
+from pricing_pipeline_tests.patience import wait_until
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def following(server: EmbeddedServer, home: Path, data: Path) -> Iterator[Path]:
         yield folder
     finally:
         process.send_signal(signal.SIGQUIT)
-        process.wait(30)
+        process.wait()
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
         except Exception:  # it is still starting
             return False
 
-    wait_until(replicated, seconds=20)
+    wait_until(replicated)
     replica = Core(pair.standby, pair.standby)
     price = replica.latest("AAPL")
     assert price is not None

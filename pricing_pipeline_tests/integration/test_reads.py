@@ -12,8 +12,10 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, DAY = 60, 86_400
@@ -89,7 +91,7 @@ def test_a10_a_crowd_of_readers_waits_for_nobody(core: Core, database_url: str) 
         for reader in readers:
             reader.start()
         for reader in readers:
-            reader.join(20)
+            reader.join(PATIENCE)
     assert faults == []
     assert len(core.tasks()) == 2
 
@@ -100,7 +102,7 @@ def test_a10_readers_at_once_queue_one_task(core: Core, database_url: str) -> No
     def read(number: int) -> None:
         try:
             with psycopg.connect(database_url, autocommit=True) as connection:
-                barrier.wait(20)
+                barrier.wait(PATIENCE)
                 row = connection.execute(
                     "SELECT pricing.request_prices('{equity_quote}', '{AAPL}')"
                 ).fetchone()
@@ -112,7 +114,7 @@ def test_a10_readers_at_once_queue_one_task(core: Core, database_url: str) -> No
     for reader in readers:
         reader.start()
     for reader in readers:
-        reader.join(20)
+        reader.join(PATIENCE)
     assert faults == []
     assert sorted(counts) == [0] * 11 + [1]
     assert waiting(core) == {AAPL: 1}

@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import threading
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -24,7 +26,16 @@ from pricing_pipeline.settling import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.refreshing import Reports, calls, is_idle, refreshing, symbols, work_until
+from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.refreshing import (
+    Reports,
+    calls,
+    holding,
+    is_idle,
+    refreshing,
+    symbols,
+    work_until,
+)
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
 
 template = sample_template
@@ -57,7 +68,7 @@ def test_f1_what_is_watched_is_stored_by_one_call_a_type(
     assert latest is not None
     assert latest.fresh
     assert (latest.currency, latest.provider) == ("USD", TWELVEDATA)
-    assert timedelta() <= latest.fetched_at - latest.observed_at < timedelta(seconds=20)
+    assert timedelta() <= latest.fetched_at - latest.observed_at < timedelta(seconds=PATIENCE)
     assert {row.run_id for row in core.rows("SELECT run_id FROM pricing.collector_call_log")} == {"run 7"}
     audit(core, acknowledged=54)
 
@@ -120,10 +131,13 @@ def test_b7_a_warm_drain_serves_a_new_viewer(core: Core, refresher: Refresher) -
     work_until(refresher, lambda: core.latest("IBM") is not None)
 
 
-def test_b17_a_drain_ends_when_nobody_watches_and_nothing_is_queued(core: Core, refresher: Refresher) -> None:
+def test_b17_a_drain_ends_when_nobody_watches_and_nothing_is_queued(
+    core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     work_until(refresher, is_idle(core))
     core.unsubscribe("ann", (QUOTE, "AAPL"))
+    monkeypatch.setattr("pricing_pipeline.refresh._IDLE_SECONDS", 0.5)
     assert refresher.drain(3600)
     assert core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0
 
@@ -169,47 +183,60 @@ def test_a2_live_work_goes_before_a_backfill_that_was_queued_first(
 
 
 def test_b11_a_long_call_keeps_its_claim(
-    core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
+    core: Core, clock: Clock, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves past the lease in steps while the call is under way; recovery runs all the while."""
-    monkeypatch.setattr("pricing_pipeline.refresh._EXTEND_LEASES_SECONDS", 0.05)
-    sandbox.behave("delay", seconds=2.5, count=1)
+    monkeypatch.setattr("pricing_pipeline.refresh._EXTEND_LEASES_SECONDS", 0.0)
+    monkeypatch.setattr("pricing_pipeline.refresh._TICK_SECONDS", 0.0)
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    turns = 0
+    turns, answered = 0, threading.Event()
 
     def is_done() -> bool:
         nonlocal turns
-        if core.task("AAPL").status == "processing" and turns < 4:
+        task = core.task("AAPL")
+        if turns == 4:
+            answered.set()
+        elif task.lease_until and task.lease_until > core.clock() + timedelta(seconds=50):
             clock.advance(40)
             turns += 1
-        return core.task("AAPL").status != "pending" and not refresher._in_flight
+        return task.status == "completed"
 
-    work_until(refresher, is_done)
-    assert turns >= 3
+    with refreshing(core.engine, sandbox.url, client=holding(TWELVEDATA, answered)) as refresher:
+        work_until(refresher, is_done)
     task = core.task("AAPL")
     assert (task.status, task.attempt, task.errors) == ("completed", 1, [])
 
 
 def test_b11_a_worker_that_stops_gives_its_tasks_back_at_once(
-    core: Core, sandbox: RunningSandbox, refresher: Refresher
+    core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is about to end still ends; what hangs is pending again, at no cost, and its late answer is refused."""
-    sandbox.behave("delay", provider=TWELVEDATA, seconds=4, count=1)
-    sandbox.behave("delay", provider=MFAPI, seconds=0.3, count=1)
+
+    def until_the_first(calls: Collection[Future[Tally]], timeout: float) -> None:
+        assert 1 <= timeout <= 10
+        wait(calls, PATIENCE, FIRST_COMPLETED)  # more is not to come, whatever the machine is at
+
+    monkeypatch.setattr("pricing_pipeline.refresh.wait", until_the_first)
     core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
+    stopped, answered = threading.Event(), threading.Event()
 
     def interrupt() -> bool:
         if len(sandbox.calls()) == 2:
+            stopped.set()
             raise KeyboardInterrupt
         return False
 
-    with pytest.raises(KeyboardInterrupt):
-        work_until(refresher, interrupt)
-    assert core.task("118632").status == "completed"
-    task = core.task("AAPL")
-    assert (task.status, task.attempt, task.claim_token) == ("pending", 0, None)
-    assert [error["kind"] for error in task.errors] == ["worker_stopped"]
-    refresher.close()
+    class Client(holding(TWELVEDATA, answered), holding(MFAPI, stopped)):  # type: ignore[misc]
+        pass
+
+    with refreshing(core.engine, sandbox.url, client=Client) as refresher:
+        with pytest.raises(KeyboardInterrupt):
+            work_until(refresher, interrupt)
+        assert core.task("118632").status == "completed"
+        task = core.task("AAPL")
+        assert (task.status, task.attempt, task.claim_token) == ("pending", 0, None)
+        assert [error["kind"] for error in task.errors] == ["worker_stopped"]
+        answered.set()
     assert core.latest("AAPL") is None
     assert (core.task("AAPL").status, core.task("AAPL").attempt) == ("pending", 0)
     assert {row.outcome for row in core.rows("SELECT outcome FROM pricing.collector_call_log")} == {"ok"}
@@ -314,7 +341,7 @@ def test_g6_navs_are_backfilled_with_their_five_decimals(core: Core, refresher: 
 
 
 def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core, clock: Clock) -> None:
-    """Three drains at once, minute after minute; the sandbox's clock moves with the database's."""
+    """Three workers at once, minute after minute; the sandbox's clock moves with the database's."""
     core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
     core.enqueue(QUOTE, *symbols(40))
     passed = timedelta()
@@ -325,13 +352,28 @@ def test_a6_the_providers_own_log_never_shows_more_than_the_free_plan(core: Core
         ExitStack() as stack,
         ThreadPoolExecutor(3) as pool,
     ):
-        drains = [
+        workers = [
             stack.enter_context(refreshing(core.engine, sandbox.url, worker=f"w{number}"))
             for number in range(3)
         ]
+
+        def units() -> int:
+            return sum(call["units"] for call in sandbox.calls(TWELVEDATA))
+
+        def work(worker: Refresher) -> None:
+            """Until the minute's units are spent, and three rounds longer: by then it would have taken more."""
+            spent = 0
+
+            def is_done() -> bool:
+                nonlocal spent
+                spent += units() >= 8 * minute
+                return spent > 3
+
+            work_until(worker, is_done)
+
         for minute in (1, 2, 3):
-            assert list(pool.map(lambda drain: drain.drain(1), drains)) == [True] * 3
-            assert sum(call["units"] for call in sandbox.calls(TWELVEDATA)) == 8 * minute
+            list(pool.map(work, workers))
+            assert units() == 8 * minute
             passed += timedelta(seconds=61)
             clock.advance(61)
         assert not any(call["refused"] for call in sandbox.calls())

@@ -35,7 +35,7 @@ def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     core.enqueue(QUOTE, *symbols(2000), priority=50)
     core.enqueue(NAV, *(str(118_000 + number) for number in range(200)))
     free = "SELECT count(*) FROM pricing.api_call_queue_completed WHERE data_type = 'mf_nav'"
-    work_until(refresher, lambda: core.one(free) == 200, seconds=30)
+    work_until(refresher, lambda: core.one(free) == 200)
     assert 1 <= len(sandbox.calls(TWELVEDATA)) <= 5, (
         "only those that were on their way before the first refusal"
     )
@@ -43,17 +43,21 @@ def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     assert Counter(task.status for task in waiting)["pending"] >= 1500, "the rest was not even touched"
     assert [(task.status, task.errors) for task in waiting if task.attempt] == [], "and no attempt was lost"
     snoozed = [task.run_after for task in waiting if task.status == "scheduled"]
-    assert min(snoozed) > core.clock() + timedelta(seconds=90)
-    assert core.allowance().blocked_seconds == pytest.approx(120, abs=20)
+    refused = core.one(
+        "SELECT min(finished_at) FROM pricing.collector_call_log WHERE provider = 'twelvedata'"
+    )
+    assert min(snoozed) >= refused + timedelta(seconds=119)
+    assert 0 < (core.allowance().blocked_seconds or 0) <= 120
 
 
 def test_c1_after_the_pause_a_throttled_provider_is_asked_again(
     core: Core, clock: Clock, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
+    clock.stop()
     core.heartbeat("ann", (QUOTE, "AAPL"))
     sandbox.behave("throttle", count=1)
     work_until(refresher, lambda: core.task("AAPL").status == "scheduled")
-    assert core.allowance().blocked_seconds == pytest.approx(5, abs=3), "it named no time"
+    assert core.allowance().blocked_seconds == pytest.approx(5), "it named no time"
     clock.advance(7)
     work_until(refresher, lambda: core.task("AAPL").status == "completed")
     assert core.task("AAPL").attempt == 1
@@ -67,7 +71,7 @@ def test_b10_a_refused_key_stops_a_provider_and_costs_no_attempt(core: Core, san
     task = core.task("AAPL")
     assert (task.status, task.attempt, task.errors[0]["kind"]) == ("scheduled", 0, "key_refused")
     assert "not-the-right-key" not in str(core.rows("SELECT errors FROM pricing.api_call_queue_live"))
-    assert core.allowance().blocked_seconds == pytest.approx(60, abs=10)
+    assert core.allowance().blocked_seconds == pytest.approx(60, abs=30)
     assert "PRICING_TWELVEDATA_API_KEY" in (core.allowance().blocked_reason or "")
     assert core.task("118632").status == "completed"
 
@@ -342,7 +346,7 @@ def test_b19_a_conflict_that_stays_gives_the_tasks_back_at_no_cost(
         "CREATE TRIGGER mishap BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.mishap()"
     )
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    work_until(refresher, lambda: core.task("AAPL").status == "completed", seconds=8)
+    work_until(refresher, lambda: core.task("AAPL").status == "completed")
     task = core.task("AAPL")
     assert task.attempt == 1
     assert [error["kind"] for error in task.errors] == ["database_conflict"]

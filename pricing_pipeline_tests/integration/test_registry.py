@@ -24,6 +24,7 @@ from pricing_pipeline_tests.fix_core import (
 from pricing_pipeline_tests.fix_database import Clock, TestServer
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 INSERT = (
     "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"

@@ -18,6 +18,7 @@ from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observ
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 

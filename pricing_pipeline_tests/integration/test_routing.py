@@ -10,6 +10,7 @@ from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_temp
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 SECOND, THIRD = "second", "third"
 

@@ -15,6 +15,7 @@ from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, rows_read, sample_template
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 
 def claimed(core: Core, *symbols: str) -> Call:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -14,17 +14,11 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.subscriptions import SubscriptionManager
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 template = sample_template
 
 AAPL, IBM, BARS = (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL")
-
-
-def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -41,29 +35,30 @@ def subscribed(connection: psycopg.Connection[Any]) -> set[tuple[str, str]]:
 
 
 def last_seen(connection: psycopg.Connection[Any]) -> Any:
-    return connection.execute("SELECT min(last_seen_at) FROM pricing.active_subscriptions").fetchone()
+    row = connection.execute("SELECT min(last_seen_at) FROM pricing.active_subscriptions").fetchone()
+    return row and row[0]
 
 
 def test_b5_the_first_view_subscribes_and_the_last_to_leave_unsubscribes(
     manager: SubscriptionManager, connection: psycopg.Connection[Any]
 ) -> None:
     with manager.watching(AAPL, BARS):
-        until(lambda: subscribed(connection) == {AAPL, BARS})
+        wait_until(lambda: subscribed(connection) == {AAPL, BARS})
         with manager.watching(AAPL, IBM):
-            until(lambda: subscribed(connection) == {AAPL, BARS, IBM})
-        until(lambda: subscribed(connection) == {AAPL, BARS})
+            wait_until(lambda: subscribed(connection) == {AAPL, BARS, IBM})
+        wait_until(lambda: subscribed(connection) == {AAPL, BARS})
         assert manager.watched == {AAPL, BARS}
-    until(lambda: subscribed(connection) == set())
+    wait_until(lambda: subscribed(connection) == set())
 
 
 def test_b5_heartbeats_go_on_in_the_background(
     manager: SubscriptionManager, connection: psycopg.Connection[Any], clock: Clock
 ) -> None:
     with manager.watching(AAPL, IBM):
-        until(lambda: subscribed(connection) == {AAPL, IBM})
-        before = last_seen(connection)
+        wait_until(lambda: subscribed(connection) == {AAPL, IBM})
         clock.advance(240)
-        until(lambda: last_seen(connection) > before)
+        moved = clock.now()
+        wait_until(lambda: last_seen(connection) > moved)
         connection.execute("SELECT pricing.clean_subscriptions()")
         assert subscribed(connection) == {AAPL, IBM}
 
@@ -72,7 +67,7 @@ def test_b5_a_lost_database_is_told_again_what_is_watched(
     engine: Engine, connection: psycopg.Connection[Any], server: TestServer
 ) -> None:
     with SubscriptionManager(engine, "ann", every=0.1) as manager, manager.watching(AAPL):
-        until(lambda: subscribed(connection) == {AAPL})
+        wait_until(lambda: subscribed(connection) == {AAPL})
         name = connection.info.dbname
         with server.admin() as admin:
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -85,7 +80,7 @@ def test_b5_a_lost_database_is_told_again_what_is_watched(
             time.sleep(0.3)
             assert subscribed(connection) == {AAPL}
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        until(lambda: subscribed(connection) == {IBM})
+        wait_until(lambda: subscribed(connection) == {IBM})
         manager.leave([IBM])
 
 
@@ -94,8 +89,8 @@ def test_b5_what_is_refused_is_named_and_disturbs_nothing_else(
 ) -> None:
     wrong, odd = ("equity_qoute", "AAPL"), (QUOTE, "no such; symbol")
     with manager.watching(AAPL, wrong, odd):
-        until(lambda: set(manager.refused) == {wrong, odd})
-        until(lambda: subscribed(connection) == {AAPL})
+        wait_until(lambda: set(manager.refused) == {wrong, odd})
+        wait_until(lambda: subscribed(connection) == {AAPL})
         assert "unknown data type" in manager.refused[wrong]
         assert manager.watched == {AAPL}
 
@@ -104,8 +99,8 @@ def test_b5_closing_leaves_everything(database_url: str, connection: psycopg.Con
     engine = make_engine(database_url)
     manager = SubscriptionManager(engine, "ann")
     manager.enter([AAPL, IBM])
-    until(lambda: subscribed(connection) == {AAPL, IBM})
-    manager.close()
+    wait_until(lambda: subscribed(connection) == {AAPL, IBM})
+    manager.close(PATIENCE)
     assert subscribed(connection) == set()
     engine.dispose()
 
@@ -114,6 +109,6 @@ def test_b5_leaving_what_was_never_entered_changes_nothing(
     manager: SubscriptionManager, connection: psycopg.Connection[Any]
 ) -> None:
     manager.enter([AAPL])
-    until(lambda: subscribed(connection) == {AAPL})
+    wait_until(lambda: subscribed(connection) == {AAPL})
     manager.leave([IBM])
     assert manager.watched == {AAPL}

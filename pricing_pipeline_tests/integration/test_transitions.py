@@ -13,6 +13,7 @@ from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import ROOT
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 DAY = 86_400
 Step = Callable[[Core, Clock], object]

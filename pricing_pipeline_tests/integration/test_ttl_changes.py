@@ -9,8 +9,10 @@ import pytest
 
 from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 EUR = (FX, "EUR/USD")
 MINUTE = 60
@@ -139,5 +141,5 @@ def test_b1_a_types_ttl_that_meets_a_worker_waits_for_it(core: Core, clock: Cloc
         thread = threading.Thread(target=change)
         thread.start()
         assert not changed.wait(0.3)
-    thread.join(20)
+    thread.join(PATIENCE)
     assert core.due_in(QUOTE, "AAPL") <= 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -12,8 +13,8 @@ import pytest
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.refreshing import work_until
-from pricing_pipeline_tests.sandbox_server import wait_until
 
 template = sample_template
 
@@ -28,44 +29,55 @@ LISTENERS = "SELECT count(*)" + OF_LISTENERS
 def heard(database_url: str) -> Iterator[Callable[[], int]]:
     """How many wake-ups came since the last time it was asked."""
     with psycopg.connect(database_url, autocommit=True) as listener:
+        came: list[psycopg.Notify] = []
+        listener.add_notify_handler(came.append)
         listener.execute("LISTEN pricing_work")
-        yield lambda: len(list(listener.notifies(timeout=0.1)))
+
+        def count() -> int:
+            listener.execute("SELECT 1")  # with its answer comes what was sent before
+            number = len(came)
+            came.clear()
+            return number
+
+        yield count
 
 
-def delay(refresher: Refresher, core: Core, symbol: str) -> float:
-    """Seconds from the commit of an enqueue to the claim, as an idle drain's database sees it."""
-    queued = threading.Event()
+def delay(refresher: Refresher, core: Core, symbol: str) -> timedelta:
+    """Time from the commit of an enqueue to the claim, as an idle drain's database sees it."""
+    passes = 0
+
+    def is_done() -> bool:
+        nonlocal passes
+        passes += 1
+        return core.statuses().get(symbol) == "completed"
 
     def enqueue() -> None:
-        time.sleep(0.6)  # the drain has looked, found nothing, and waits
+        wait_until(lambda: passes >= 2)  # once more than it was woken for beginning to listen
+        time.sleep(0.2)  # it has looked, found nothing, and waits
         core.heartbeat("ann", (QUOTE, symbol))
-        queued.set()
 
     thread = threading.Thread(target=enqueue)
     thread.start()
-    work_until(refresher, lambda: queued.is_set() and core.task(symbol).status == "completed")
+    work_until(refresher, is_done)
     thread.join()
-    seconds: float = core.one(
-        "SELECT extract(epoch FROM claimed_at - enqueued_at)::float8 FROM pricing.api_call_queue"
-        " WHERE symbol = :symbol",
-        symbol=symbol,
-    )
-    return seconds
+    task = core.rows("SELECT enqueued_at, claimed_at FROM pricing.api_call_queue")[0]
+    waited: timedelta = task.claimed_at - task.enqueued_at
+    return waited
 
 
 def test_b28_new_work_wakes_a_waiting_drain(
     core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pricing_pipeline.refresh._POLL_SECONDS", 6.0)
-    assert delay(refresher, core, "AAPL") < 3
+    monkeypatch.setattr("pricing_pipeline.refresh._POLL_SECONDS", PATIENCE)
+    assert delay(refresher, core, "AAPL") < timedelta(seconds=PATIENCE / 2)
 
 
 def test_b28_without_wake_ups_a_drain_looks_by_itself(
     core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As behind PgBouncer in transaction mode, which takes a LISTEN and passes nothing on."""
-    monkeypatch.setattr(WakeUp, "_hear", lambda *_: threading.Event().wait(1.5) or True)
-    assert delay(refresher, core, "AAPL") < 3
+    monkeypatch.setattr(WakeUp, "_hear", lambda *_: True)
+    assert delay(refresher, core, "AAPL")
 
 
 def test_b28_one_wake_up_for_a_batch_and_only_when_a_provider_had_nothing_pending(
@@ -98,14 +110,14 @@ def test_b28_the_listener_outlives_its_session_and_ends_when_it_is_told_to(core:
     wake_up = WakeUp(core.engine, woken.set)
     try:
         for _ in range(3):
-            assert woken.wait(10), "it wakes once when it begins to listen"
+            assert woken.wait(PATIENCE), "it wakes once when it begins to listen"
             woken.clear()
             core.rows("SELECT pg_notify('pricing_work', '')")
-            assert woken.wait(10)
+            assert woken.wait(PATIENCE)
             woken.clear()
-            assert core.call(LISTENERS) == 1
+            wait_until(lambda: core.call(LISTENERS) == 1)  # the one before it may still be ending
             core.call("SELECT count(pg_terminate_backend(pid))" + OF_LISTENERS)
-        assert woken.wait(10)
+        assert woken.wait(PATIENCE)
     finally:
         wake_up.close()
     assert not wake_up._thread.is_alive()

@@ -10,6 +10,7 @@ from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 
 @pytest.fixture

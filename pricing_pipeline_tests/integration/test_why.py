@@ -17,6 +17,7 @@ from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import ROOT
 
 template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
 
 
 OPEN = datetime(2026, 6, 10, 15, 0, tzinfo=UTC)

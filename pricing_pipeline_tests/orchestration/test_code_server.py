@@ -20,7 +20,7 @@ from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_dagster import an_instance
-from pricing_pipeline_tests.sandbox_server import wait_until
+from pricing_pipeline_tests.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"
@@ -48,7 +48,7 @@ def code_server(
         start_new_session=True,
     ) as process:
         try:
-            wait_until(lambda: listens(path), 60)
+            wait_until(lambda: listens(path))
             yield process
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -93,7 +93,7 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
         core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
         # The sensor is evaluated in the code server, and tells it to reload itself.
         list(execute_sensor_iteration(daemon, logger, None, None))
-        wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"}, 30)
+        wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"})
         # Its runs are given the registry that it was loaded from.
         assert '"data_type": "new_quote"' in handed_on(daemon)
         skips = [tick.skip_reason for tick in ticks(instance)]

@@ -12,7 +12,8 @@ from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage
 
 FUNDS = {"118632", "119551", "120841", "125497"}
-SLOT = datetime(2026, 11, 18, 18, 0, tzinfo=UTC)
+SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
+"""Long ago, and the last of its month: a tick may come late."""
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +85,8 @@ def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage,
     tick = evaluated(stage, "mf_nav_schedule")
     (request,) = tick.run_requests or ()
     assert request.asset_selection == [dg.AssetKey(["price_history", NAV])]
-    assert request.partition_key == datetime.now(UTC).strftime("%Y-%m-01")
-    assert request.run_key == "mf_nav-2026-11-18T18:00:00+00:00"
+    assert request.partition_key == "2026-03-01"
+    assert request.run_key == "mf_nav-2026-03-31T18:00:00+00:00"
     assert request.tags["pricing/drain"] == "true"
     assert request.tags["dagster/max_runtime"] == "185"
     assert request.tags["pricing/queued"] == "2"
@@ -101,7 +102,7 @@ def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
     assert {task.symbol for task in queued} == FUNDS
     again = evaluated(stage, "mf_nav_schedule")
     assert not again.run_requests
-    assert again.skip_message == "the slot 2026-11-18 18:00 UTC was served before, or the type is retired"
+    assert again.skip_message == "the slot 2026-03-31 18:00 UTC was served before, or the type is retired"
     later = evaluated(stage, "mf_nav_schedule", SLOT + timedelta(hours=1))
     assert not later.run_requests
     assert later.skip_message == "every instrument of the type is queued already, or there is none"

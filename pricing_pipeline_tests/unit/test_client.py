@@ -34,6 +34,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.transport import BoundedTransport
 from pricing_pipeline_tests.fix_server import Connection, Script, ScriptedServer
+from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
 
 
@@ -148,7 +149,7 @@ def test_b17_ten_calls_run_at_once_and_more_wait_for_a_place() -> None:
         with lock:
             inside += 1
             peak = max(peak, inside)
-        full.wait(5)
+        full.wait(PATIENCE)
         with lock:
             inside -= 1
         c.answer(QUOTE)
@@ -184,12 +185,15 @@ def send_head_and_drip(c: Connection) -> None:
 def test_fault_11_a_call_ends_at_its_total_deadline(script: Script) -> None:
     start = time.monotonic()
     error, _ = refused(script, ProviderDown, deadline=0.4)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < PATIENCE / 2
     assert "within 0.4 s" in str(error)
 
 
 def test_fault_11_bytes_that_came_before_the_deadline_are_booked() -> None:
-    error, sent = refused(lambda c: (c.send(HEAD + b"{}"), c.hang()), ProviderDown, deadline=0.3)
+    for deadline in (0.3, 3, 30):  # on a busy machine nothing may have come within 0.3 s
+        error, sent = refused(lambda c: (c.send(HEAD + b"{}"), c.hang()), ProviderDown, deadline=deadline)
+        if error.wire_bytes:
+            break
     assert error.wire_bytes == sent == len(HEAD) + 2
     assert error.http_status == 200
 
@@ -198,14 +202,14 @@ def test_fault_11_a_name_server_that_hangs_does_not_hold_the_call() -> None:
     release = threading.Event()
 
     def resolve(host: str, port: int) -> list[str]:
-        release.wait(20)
+        release.wait(PATIENCE)
         return []
 
     client = ProviderClient(PROVIDERS["mfapi"], "https://prices.example", None, deadline=0.3, resolve=resolve)
     start = time.monotonic()
     with client, pytest.raises(ProviderDown, match=r"within 0\.3 s"):
         client.fetch(Fetcher.NAV, ["125497"])
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < PATIENCE / 2
     release.set()
 
 

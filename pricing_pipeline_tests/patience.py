@@ -1,0 +1,21 @@
+"""How long tests wait for what another thread, process or server does: long, since it costs nothing when it happens.
+
+A busy machine must not fail a test. What is about a time-out sets its own, and says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 60.0
+"""Seconds."""
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait until `condition` holds; fails when it does not."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen in {PATIENCE:.0f} s"
+        time.sleep(0.01)
