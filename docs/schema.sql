@@ -311,8 +311,13 @@ CREATE TABLE pricing.corporate_action_revisions (
     call_id bigint NOT NULL  -- The call that had brought it.
     recorded_at timestamp with time zone NOT NULL  -- Since when we believed it.
     revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
-    revised_by bigint NOT NULL  -- The call that brought another one.
+    revised_by bigint NOT NULL  -- The call that brought another one; 0 = a person removed or replaced it.
+    entered_by text  -- As in corporate_actions.
+    reason text  -- As in corporate_actions.
+    removed_by text  -- Who removed or replaced it by hand; its provider is not believed when it says the same again.
+    removed_because text  -- Why, in that person's words.
     CONSTRAINT corporate_action_revisions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind, revised_at)
+    CONSTRAINT because_is_short CHECK ((length(removed_because) <= 500))
 );
 GRANT INSERT, SELECT ON TABLE pricing.corporate_action_revisions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_action_revisions TO pricing_reader;
@@ -328,13 +333,16 @@ CREATE TABLE pricing.corporate_actions (
     amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
     scale smallint  -- Decimals of amount.
     currency text  -- Of a dividend: ISO 4217 code; NULL = that of the prices.
-    provider text NOT NULL  -- Who said so.
-    call_id bigint NOT NULL  -- The call that brought it.
+    provider text NOT NULL  -- Who said so; "by hand" is a person, named by entered_by.
+    call_id bigint NOT NULL  -- The call that brought it; 0 = none, it was entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
+    entered_by text  -- Who entered it by hand; NULL = a provider told it.
+    reason text  -- Why so, in that person's words.
     CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
     CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
     CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text])))
+    CONSTRAINT reason_is_short CHECK ((length(reason) <= 500))
     CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
     CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
 );
@@ -872,7 +880,7 @@ CREATE TABLE pricing.quarantined_values (
     symbol text NOT NULL  -- What was asked for.
     provider text NOT NULL  -- Who sent it.
     observed_at timestamp with time zone  -- The source's time; NULL when it names none that can be.
-    kind text NOT NULL  -- refused, currency, bounds, unit, jump, spike or split: docs/truth.md.
+    kind text NOT NULL  -- refused, currency, bounds, unit, jump, spike, split, dividend or disagreement: docs/truth.md.
     value text NOT NULL  -- The source's own spelling of the price; empty where the answer as a whole was refused.
     reason text NOT NULL  -- Why it is not believed, in words.
     bar jsonb  -- All that would be stored if it were true: close, open, high, low, volume, currency, adjustment, as text. NULL when it could not be read.
@@ -885,6 +893,8 @@ CREATE TABLE pricing.quarantined_values (
     resolved_at timestamp with time zone  -- When a person has decided.
     resolved_by text  -- Who has decided.
     resolution text  -- Why so, in the person's words.
+    ask_at timestamp with time zone  -- When workers ask a second provider about it; NULL = it has answered, or nobody is asked any more.
+    asked smallint NOT NULL DEFAULT 0  -- How often workers have asked; after four times in vain nobody is.
     CONSTRAINT quarantined_values_pkey PRIMARY KEY (value_id)
     CONSTRAINT same_value_is_one_row UNIQUE NULLS NOT DISTINCT (data_type, symbol, observed_at, kind, value, provider)
     CONSTRAINT held_is_unresolved CHECK (((status = 'held'::text) = (resolved_at IS NULL)))
@@ -892,6 +902,7 @@ CREATE TABLE pricing.quarantined_values (
     CONSTRAINT value_is_short CHECK ((length(value) <= 100))
 );
 CREATE INDEX quarantined_values_seen ON pricing.quarantined_values USING btree (last_seen_at);
+CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree (ask_at) WHERE ((ask_at IS NOT NULL) AND (status = 'held'::text));
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
 GRANT SELECT ON TABLE pricing.quarantined_values TO pricing_reader;
 
@@ -960,7 +971,7 @@ CREATE TABLE pricing.schedule_walks (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.schedule_walks TO pricing_worker;
 GRANT SELECT ON TABLE pricing.schedule_walks TO pricing_reader;
 
--- What other providers said when they were asked about a held value. An opinion helps a person decide; it is never stored as a price.
+-- What other providers said when they were asked about a held value, by workers or by a person. An opinion helps a person decide; it is never stored as a price.
 CREATE TABLE pricing.second_opinions (
     value_id bigint NOT NULL  -- The held value it is about.
     provider text NOT NULL  -- Who was asked.
@@ -971,9 +982,14 @@ CREATE TABLE pricing.second_opinions (
     value numeric  -- What it says; NULL when it has nothing.
     currency text  -- In which currency, where it says so.
     failure text  -- Why it says nothing.
+    adjustment text  -- On which basis the value is: raw or splits, as in price_history.
+    ratio numeric  -- The held value as a multiple of this one, on one basis: near 1 they agree. NULL = they cannot be compared.
     CONSTRAINT second_opinions_pkey PRIMARY KEY (value_id, provider)
     CONSTRAINT opinion_is_on_a_value FOREIGN KEY (value_id) REFERENCES pricing.quarantined_values(value_id) ON DELETE CASCADE
+    CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
+    CONSTRAINT ratio_is_positive CHECK (((ratio > (0)::numeric) AND (ratio < 'Infinity'::numeric)))
 );
+CREATE INDEX second_opinions_recent ON pricing.second_opinions USING btree (answered_at) WHERE (ratio IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.second_opinions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
 
@@ -1068,6 +1084,14 @@ GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp w
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
+-- What the ratio of two providers' values says: agrees, within a tenth of each other; disagrees; NULL = not known.
+CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
+
+-- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
+CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
+
 -- How many tasks a backfill waits for, how many are not finished, how many failed.
 CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
@@ -1130,9 +1154,9 @@ TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
 
--- Takes one call of the next provider that is routed to a held value's pair, within its limits and what its quota leaves for backfills, and logs it as open: commit before making it. Or says in a sentence why nobody may be asked now.
-CREATE FUNCTION pricing.claim_opinion(wanted bigint, worker_name text, keys text[], OUT refusal text, OUT provider text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT symbol text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.claim_opinion(bigint,text,text[]) TO pricing_worker;
+-- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
+CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
 CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1229,6 +1253,10 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
 
+-- Keeps why a call about held values brought nothing. Workers ask again later, four times in all.
+CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
+
 -- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
@@ -1237,7 +1265,7 @@ GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,int
 CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[]) TO pricing_worker;
 
--- A rule has changed: refusals are forgotten, hold-offs end, and waiting tasks go where they belong now.
+-- A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
@@ -1340,9 +1368,9 @@ GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pri
 CREATE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamp with time zone, earlier_recorded timestamp with time zone, same_times timestamp with time zone[], same_recorded timestamp with time zone[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
--- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it, and, for a pair without any, the newest of another data type.
-CREATE FUNCTION pricing.known_values(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
-GRANT EXECUTE ON FUNCTION pricing.known_values(text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
+-- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
+CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
 
 -- Learns from when a daily value first appeared how long after the close to look for it.
 TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1398,9 +1426,9 @@ GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pric
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
--- Keeps what another provider said about a held value, or why it said nothing; a call that was overtaken by a later one says nothing.
-CREATE FUNCTION pricing.note_opinion(wanted bigint, from_call bigint, at timestamp with time zone, said numeric, said_currency text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.note_opinion(bigint,bigint,timestamp with time zone,numeric,text,text) TO pricing_worker;
+-- Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
+CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_opinions(bigint,text[],timestamp with time zone[],numeric[],text[],text[],text[]) TO pricing_worker;
 
 -- Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.
 CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamp with time zone[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1417,6 +1445,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 -- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
+
+-- Providers that are to be asked about held values now. Values whose pair has no second provider (any more) are asked about no more.
+CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1577,6 +1609,10 @@ GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Who is asked about a value besides the provider that sent it: the next of the pair's routes that serves it. NULL = nobody.
+CREATE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.second_provider(text,text,text) TO pricing_reader, pricing_worker;
+
 -- Says what a key's own plan allows, for limits of its provider by name.
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
@@ -1630,6 +1666,10 @@ TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET sear
 
 -- Cancels what is queued of a data type that is retired.
 TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Other data types that hold the same of the same instruments, perhaps of other providers; NULL = none.
+CREATE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_worker;
 
 -- Units that a provider may be charged now, over all its active keys that are not blocked.
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;

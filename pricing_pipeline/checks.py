@@ -71,7 +71,7 @@ class Outliers:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Latest prices of a type beside those of another provider: `apart` by more than a tenth; `worst` is a factor."""
+    """What two providers say of instruments of a type: `apart` by more than a tenth; `worst` is a factor."""
 
     data_type: str
     compared: int
@@ -133,7 +133,7 @@ def outliers(connection: Connection, data_types: Sequence[str]) -> list[Outliers
 
 
 def agreement(connection: Connection, data_types: Sequence[str]) -> list[Agreement]:
-    """How prices of each type agree with those of other types that another provider gave."""
+    """How prices of each type agree with those of other types, and held values with second opinions."""
     return [Agreement(**row) for row in _rows(connection, "checks.agreement", data_types)]
 
 

@@ -36,6 +36,8 @@ class Doubt(StrEnum):
     SPLIT = "split"
     DIVIDEND = "dividend"
     """Its source has adjusted its past by one ratio that is no split's."""
+    DISAGREEMENT = "disagreement"
+    """Another provider says otherwise of the same time."""
 
 
 DEFAULT_SCALE = 2
@@ -47,6 +49,15 @@ class Point:
 
     at: datetime
     value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """What another provider says of the same instrument and time (UTC), on the same basis."""
+
+    at: datetime
+    value: Decimal
+    provider: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class Known:
     are_splits_told: bool = False
     provisional: frozenset[datetime] = frozenset()
     restated: frozenset[datetime] = frozenset()
+    others: Mapping[datetime, Rival] = field(default_factory=dict)
+    """What other providers say, by its times: those of the answer, for quotes a quarter of an hour around them."""
 
     def of_todays_shares(self, value: Decimal, at: datetime) -> float:
         """A price as traded, divided by the known splits since; a double is exact enough to compare."""
@@ -115,6 +128,8 @@ _NEVER = log(20.0)
 _LIMITS = {Fetcher.QUOTE: log(3.0), Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
 """How far one new value may be from the last, before it is held until others confirm it."""
 _QUESTIONED = log(1.3)
+_AGREED = log(1.1)
+"""Two providers that are further apart about the same time do not mean the same price."""
 _CALM = log(1.08)
 _TYPICAL = 25.0
 """A step of more than so many typical ones (the median of the answer's own) is looked at."""
@@ -149,7 +164,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     rows = _not_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
-        doubt = _alone(known, row) or _revision(known, row, fetcher)
+        doubt = _alone(known, row) or _revision(known, row, fetcher) or _disagreement(known, row, fetcher)
         if doubt is None:
             passed.append(row)
         else:
@@ -170,7 +185,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
     return (
         known.adjustment in (None, bars.adjustment)
         and (None in (known.currency, bars.currency) or known.currency == bars.currency)
-        and not (known.restated or known.witnesses)
+        and not (known.restated or known.witnesses or known.others)
         and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
         and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
         and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
@@ -263,6 +278,20 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
         return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= _NEVER else Doubt.JUMP
     return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
+
+
+def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """Two providers mean different prices: which of them is right, a person says. What is not final may differ."""
+    if known.are_jumps_trusted or row.observed_at in known.provisional:
+        return None
+    exact = known.others.get(row.observed_at)
+    near = known.others.values() if fetcher is Fetcher.QUOTE else [exact] if exact is not None else []
+    for other in near:
+        if abs(log(float(row.close) / float(other.value))) > _AGREED:
+            when = f"{other.at:%Y-%m-%d %H:%M} UTC" if fetcher is Fetcher.QUOTE else f"{other.at:%Y-%m-%d}"
+            said = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
+            return Doubted(row, Doubt.DISAGREEMENT, f"{said}: more than a tenth apart")
+    return None
 
 
 @dataclass(slots=True)

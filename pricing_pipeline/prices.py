@@ -21,7 +21,7 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point
+from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point, Rival
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -115,6 +115,7 @@ def known(connection: Connection, call: Call, observations: Iterable[Observation
     symbols = sorted(found)
     parameters = {
         "data_type": call.data_type,
+        "provider": call.provider,
         "symbols": arrays.texts(symbols),
         "first_times": arrays.plain(found[symbol][0] for symbol in symbols),
         "last_times": arrays.plain(found[symbol][1] for symbol in symbols),
@@ -418,6 +419,9 @@ def _known(
     same_times: list[int] | None,
     same_amounts: list[int] | None,
     same_scales: list[int] | None,
+    other_times: list[datetime] | None,
+    other_values: list[Decimal] | None,
+    other_providers: list[str] | None,
 ) -> Known:
     """A row of the query `prices.known`."""
     anchors = []
@@ -439,6 +443,12 @@ def _known(
         are_jumps_trusted,
         StoredValues(same_times, same_amounts or (), same_scales or ()) if same_times else _NOTHING,
         tuple(anchors),
+        others={
+            at: Rival(at, value, provider)
+            for at, value, provider in zip(
+                other_times or (), other_values or (), other_providers or (), strict=True
+            )
+        },
     )
 
 

@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, limits, queue, registry, settling
+from pricing_pipeline import demand, limits, opinions, queue, registry, settling
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
@@ -34,6 +35,7 @@ from pricing_pipeline.errors import (
     ReadReplica,
     SettingsError,
 )
+from pricing_pipeline.opinions import Question
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
 from pricing_pipeline.settling import Tally
@@ -297,6 +299,35 @@ class Refresher:
             demand.enqueue_due(connection)
         with self._engine.begin() as connection:
             queue.promote(connection)
+        self._ask_others()
+
+    def _ask_others(self) -> None:
+        """Have second providers asked about held values: one call of each at a time, with threads that are free."""
+        with self._autocommit.connect() as connection:
+            for provider in opinions.due(connection):
+                busy = sum(one.call.provider == provider for one in self._in_flight.values())
+                if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
+                    continue
+                question = opinions.claim(
+                    connection,
+                    provider,
+                    self._worker,
+                    self._clients[provider].key_names,
+                    run_id=self._run_id,
+                )
+                if isinstance(question, Question):
+                    self._submit(question.call, partial(self._put, question))
+
+    def _put(self, question: Question) -> Tally:
+        """Ask about held values; runs in a thread of the pool."""
+        call = question.call
+        wire_bytes = opinions.put(self._engine, self._clients[call.provider], question)
+        return Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider})
+
+    def _submit(self, call: Call, work: Callable[[], Tally]) -> None:
+        future = self._pool.submit(work)
+        self._in_flight[future] = _InFlight(call, time.monotonic())
+        future.add_done_callback(lambda _: self._woken.set())
 
     def _start_calls(self) -> None:
         """Hand free threads to providers with work, each within its own share.
@@ -321,9 +352,7 @@ class Refresher:
                 connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
             )
             for call in calls:
-                future = self._pool.submit(self._make, call)
-                self._in_flight[future] = _InFlight(call, time.monotonic())
-                future.add_done_callback(lambda _: self._woken.set())
+                self._submit(call, partial(self._make, call))
 
     def _collect(self, timeout: float) -> None:
         """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""

@@ -26,6 +26,7 @@ from pricing_pipeline.settings import load_settings
 _EXCERPT = 600
 """Characters of the answer that `show` prints around the value."""
 _REFUSALS = frozenset({"unknown", "unreadable", "retired"})
+_VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
 
@@ -35,8 +36,16 @@ def show_all(
     """Tell which values are held, and why; those that came last first."""
     with open_connection(load_settings()) as connection:
         values = quarantine.held(connection, data_type, symbol, at_most, status)
+        said = opinions.of(connection, [one.value_id for one in values])
     if as_json:
-        print_json({"values": [_content(one) for one in values]})
+        print_json(
+            {
+                "values": [
+                    {**_content(one), "opinions": [asdict(word) for word in said.get(one.value_id, [])]}
+                    for one in values
+                ]
+            }
+        )
     elif values:
         rows = [
             (
@@ -48,13 +57,25 @@ def show_all(
                 one.value,
                 one.kind,
                 one.reason,
+                "; ".join(_in_short(word) for word in said.get(one.value_id, [])),
                 one.times,
                 moment(one.last_seen_at),
                 one.status if one.resolved_by is None else f"{one.status} by {one.resolved_by}",
             )
             for one in values
         ]
-        headings = ["id", "data type", "symbol", "provider", "of (UTC)", "value", "kind", "why", "times"]
+        headings = [
+            "id",
+            "data type",
+            "symbol",
+            "provider",
+            "of (UTC)",
+            "value",
+            "kind",
+            "why",
+            "others say",
+            "times",
+        ]
         print_table([*headings, "last", "state"], rows, right=["id", "value", "times"])
     else:
         typer.echo(f"no value is {status}." if status else "no value was ever held.")
@@ -68,7 +89,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
-        said = opinions.of(connection, value_id)
+        said = opinions.of(connection, [value_id]).get(value_id, [])
         near = quarantine.neighbours(connection, value_id)
         found = quarantine.body(connection, value_id)
     answer = None if found is None else found.decode("utf-8", "replace")
@@ -205,7 +226,8 @@ def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], a
     for one in said:
         when = moment(one.observed_at) or moment(one.asked_at)
         price = None if one.value is None else f"{decimal(one.value)} {one.currency or ''}".strip()
-        lines[f"{one.provider} says"] = f"{price or one.failure or 'nothing yet'}, of {when}"
+        verdict = f": {_VERDICTS[one.verdict]}" if one.verdict else ""
+        lines[f"{one.provider} says"] = f"{price or one.failure or 'nothing yet'}, of {when}{verdict}"
     for name, words in lines.items():
         if words not in (None, ""):
             typer.echo(f"{name + ':':<14}{words}")
@@ -224,6 +246,11 @@ def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], a
             f"`pricing-pipeline quarantine release {value.value_id}` stores it, "
             f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good."
         )
+
+
+def _in_short(one: Opinion) -> str:
+    said = "nothing" if one.value is None else decimal(one.value)
+    return f"{one.provider} {said}{f' {one.verdict}' if one.verdict else ''}"
 
 
 def _excerpt(answer: str, value: str) -> str:

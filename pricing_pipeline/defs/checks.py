@@ -146,11 +146,15 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
         if row.worst is not None:
             numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
         if not row.compared:
-            return _Verdict("No symbol has prices of two providers of the same day.", numbers)
+            return _Verdict(
+                "Nothing to compare: no symbol has prices of two providers of the same day, and none was asked about "
+                "a held value.",
+                numbers,
+            )
         if not row.apart:
-            return _Verdict(f"{row.compared} symbols have prices of two providers, which agree.", numbers)
+            return _Verdict(f"Of {row.compared} symbols two providers told a price, and they agree.", numbers)
         said = (
-            f"Of {row.compared} symbols with prices of two providers, {row.apart} are more than a tenth apart, "
+            f"Of {row.compared} symbols of which two providers told a price, {row.apart} are more than a tenth apart, "
             f"the worst by a factor of {row.worst:.3g}."
         )
         return _Verdict(said, numbers, True, (row.worst or 0.0) >= 2.0)
@@ -213,7 +217,8 @@ CHECKS = (
     ),
     _Check(
         "agreement",
-        "Prices that two providers gave for one instrument on a day are within a tenth of each other.",
+        "Prices that two providers gave for one instrument on a day are within a tenth of each other, and no "
+        "second provider contradicts a value that waits for a person.",
         "providers-disagree",
         _is_price,
         _agreement,

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
-from pricing_pipeline.plausibility import Doubt, Known, Point, Verdict, judge
+from pricing_pipeline.plausibility import Doubt, Known, Point, Rival, Verdict, judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline_tests.recordings import recorded
@@ -63,6 +63,24 @@ def held(verdict: Verdict) -> dict[datetime, Doubt]:
 
 def daily(known: Known, rows: Sequence[Observation]) -> Verdict:
     return judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
+
+
+# Two providers
+
+
+def test_f6_days_on_which_another_provider_differs_by_more_than_a_tenth_are_held() -> None:
+    rows = bars("IBM")[:30]
+    told = {row.observed_at: Rival(row.observed_at, row.close, "yahoo") for row in rows}
+    known = Known(currency="USD", others=told)
+    assert not daily(known, rows).held
+    odd, unfinished = rows[10], rows[20]
+    told |= {
+        row.observed_at: replace(told[row.observed_at], value=row.close / 2) for row in (odd, unfinished)
+    }
+    known = replace(known, provisional=frozenset({unfinished.observed_at}))
+    assert held(daily(known, rows)) == {odd.observed_at: Doubt.DISAGREEMENT}
+    assert odd.observed_at not in {row.observed_at for row in daily(known, rows).good}
+    assert not daily(replace(known, are_jumps_trusted=True), rows).held, "a person knows better"
 
 
 # One value

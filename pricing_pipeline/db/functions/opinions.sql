@@ -1,78 +1,224 @@
--- Asking another provider about a held value: one call, within the same limits, quota and breaker as every other.
+-- Second opinions: another provider is asked about held values, within the same limits, quota and breaker as by every
+-- other call. Lock order: held values, then provider_state, as where answers are settled.
 
-CREATE OR REPLACE FUNCTION pricing.claim_opinion(
-    wanted bigint, worker_name text, keys text[], OUT refusal text, OUT provider text, OUT key_name text, OUT call_id bigint,
-    OUT data_type text, OUT symbol text, OUT fetcher text, OUT day date, OUT claimed_at timestamptz)
+CREATE OR REPLACE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN (
+        SELECT r.provider FROM pricing.provider_routing r
+        JOIN pricing.data_type_registry k ON k.data_type = r.data_type AND k.is_active
+        JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active AND r.provider <> besides
+          AND NOT EXISTS (SELECT FROM pricing.route_refusals f
+                          WHERE (f.data_type, f.symbol, f.provider) = (wanted_type, wanted_symbol, r.provider) AND f.refused_until > now_)
+        ORDER BY r.symbol IS NULL, r.rank LIMIT 1);
+END $$;
+COMMENT ON FUNCTION pricing.second_provider(text, text, text) IS
+    'Who is asked about a value besides the provider that sent it: the next of the pair''s routes that serves it. NULL = nobody.';
+
+
+CREATE OR REPLACE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    asked_ integer;
+BEGIN
+    UPDATE pricing.quarantined_values q SET ask_at = now_
+    FROM (SELECT x.value_id FROM pricing.quarantined_values x JOIN pricing.data_type_registry r USING (data_type)
+          WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol) AND x.status = 'held'
+            AND x.ask_at IS NULL AND x.last_seen_at > now_ - interval '3 days' AND (x.observed_at IS NOT NULL OR r.fetcher = 'quote')
+            AND NOT EXISTS (SELECT FROM pricing.second_opinions o WHERE o.value_id = x.value_id AND o.failure IS NULL)
+            AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NOT NULL
+          ORDER BY x.value_id LIMIT 1000 FOR UPDATE OF x SKIP LOCKED) mine
+    WHERE q.value_id = mine.value_id;
+    GET DIAGNOSTICS asked_ = ROW_COUNT;
+    RETURN asked_;
+END $$;
+COMMENT ON FUNCTION pricing.ask_about_held(text, text) IS
+    'A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.opinions_due() RETURNS TABLE (provider text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
-    now_ timestamptz;
-    held pricing.quarantined_values;
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.ask_at <= now_ AND q.status = 'held') THEN
+        RETURN; -- as nearly always
+    END IF;
+    UPDATE pricing.quarantined_values q SET ask_at = NULL
+    FROM (SELECT x.value_id FROM pricing.quarantined_values x
+          WHERE x.ask_at <= now_ AND x.status = 'held' AND pricing.second_provider(x.data_type, x.symbol, x.provider) IS NULL
+          ORDER BY x.value_id LIMIT 1000 FOR UPDATE SKIP LOCKED) none
+    WHERE q.value_id = none.value_id;
+    RETURN QUERY
+    SELECT DISTINCT pricing.second_provider(d.data_type, d.symbol, d.provider) AS asked
+    FROM (SELECT q.data_type, q.symbol, q.provider FROM pricing.quarantined_values q
+          WHERE q.ask_at <= now_ AND q.status = 'held' ORDER BY q.ask_at LIMIT 200) d
+    ORDER BY asked;
+END $$;
+COMMENT ON FUNCTION pricing.opinions_due() IS
+    'Providers that are to be asked about held values now. Values whose pair has no second provider (any more) are asked about no more.';
+
+
+CREATE OR REPLACE FUNCTION pricing.claim_opinions(
+    wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL, only_value bigint DEFAULT NULL,
+    OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date,
+    OUT claimed_at timestamptz, OUT value_ids bigint[], OUT symbols text[])
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    first_ pricing.quarantined_values;
     kind pricing.data_type_registry;
+    able pricing.provider_capabilities;
     collector pricing.data_collectors;
     last_call timestamptz;
+    chosen record;
+    most integer;
     units_ integer;
+    bytes_ bigint;
 BEGIN
-    SELECT * INTO held FROM pricing.quarantined_values q WHERE q.value_id = wanted;
-    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = held.data_type AND r.is_active;
-    SELECT r.provider, c.units_per_call + c.units_per_symbol INTO provider, units_
-    FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider)
-    JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = kind.fetcher
-    WHERE r.data_type = held.data_type AND (r.symbol = held.symbol OR r.symbol IS NULL) AND r.is_active AND p.is_active
-      AND r.provider <> held.provider
-    ORDER BY r.symbol IS NULL, r.rank LIMIT 1;
-    IF provider IS NULL THEN
-        refusal := pg_catalog.format('no other provider than %s is routed to %s; add one to pricing.provider_routing with a higher rank',
-                                     held.provider, held.data_type);
+    IF only_value IS NULL THEN
+        SELECT * INTO first_ FROM pricing.quarantined_values q
+        WHERE q.ask_at <= now_ AND q.status = 'held'
+          AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider AND NOT pricing.is_in_work(q.symbol)
+        ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+        -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
+        IF first_.ask_at > now_ - interval '10 minutes' AND EXISTS (
+               SELECT FROM pricing.api_call_queue_live t
+               WHERE t.provider = wanted_provider AND t.run_after IS NULL AND t.status = 'pending') THEN
+            refusal := 'other work of the provider goes first';
+            RETURN;
+        END IF;
+    ELSE
+        SELECT * INTO first_ FROM pricing.quarantined_values q WHERE q.value_id = only_value FOR UPDATE;
+    END IF;
+    IF first_.value_id IS NULL THEN
+        refusal := 'no held value waits for an opinion';
         RETURN;
-    ELSIF held.observed_at IS NULL AND kind.fetcher <> 'quote' THEN
+    END IF;
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = first_.data_type;
+    IF first_.observed_at IS NULL AND kind.fetcher <> 'quote' THEN
         refusal := 'the value names no day that another provider could be asked about';
         RETURN;
     END IF;
+    SELECT * INTO able FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
+    day := CASE WHEN kind.fetcher <> 'quote' THEN (first_.observed_at AT TIME ZONE 'UTC')::date END;
+    -- What shares a call with it; of a quote the newest is asked for, of whatever time the held ones are.
+    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
+    FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
+          WHERE q.value_id = first_.value_id
+             OR (only_value IS NULL AND q.data_type = first_.data_type AND q.ask_at <= now_ AND q.status = 'held'
+                 AND (day IS NULL OR q.observed_at = first_.observed_at)
+                 AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
+                 AND NOT pricing.is_in_work(q.symbol))
+          ORDER BY q.value_id = first_.value_id DESC, q.ask_at, q.value_id
+          LIMIT CASE WHEN day IS NULL THEN able.batch_size ELSE able.window_batch_size END FOR UPDATE SKIP LOCKED) s;
+
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
-    SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = claim_opinion.provider FOR UPDATE;
+    SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
-    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = claim_opinion.provider;
+    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
+    bytes_ := kind.estimated_data_size_bytes * cardinality(symbols);
     -- No more urgent than a backfill: it stops at the same part of the quota.
-    SELECT w.sentence INTO refusal FROM pricing.why_not_called(provider, -2, kind.estimated_data_size_bytes) w;
+    SELECT w.sentence INTO refusal FROM pricing.why_not_called(wanted_provider, -2, bytes_) w;
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
-    SELECT r.key_name INTO key_name FROM pricing.key_room(provider, now_) r
-    WHERE r.is_usable AND r.units_left >= units_ AND (keys IS NULL OR r.key_name = ANY (keys))
+    SELECT r.key_name, r.units_left INTO chosen FROM pricing.key_room(wanted_provider, now_) r
+    WHERE r.is_usable AND r.units_left >= able.units_per_call + able.units_per_symbol AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(last_call > now_ - make_interval(
             secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_pressed THEN 2 ELSE 1 END), false)
     ORDER BY r.units_left DESC, r.key_name LIMIT 1;
-    IF key_name IS NULL THEN
-        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', provider);
+    IF chosen IS NULL THEN
+        refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
-    data_type := held.data_type;
-    symbol := held.symbol;
+    IF able.units_per_symbol > 0 AND able.units_per_call + able.units_per_symbol * cardinality(symbols) > chosen.units_left THEN
+        most := (chosen.units_left - able.units_per_call) / able.units_per_symbol;
+        symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
+                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol) ORDER BY x.symbol <> first_.symbol, 1 LIMIT most) u);
+        value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
+                      WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
+    END IF;
+    units_ := able.units_per_call + able.units_per_symbol * cardinality(symbols);
+    key_name := chosen.key_name;
+    data_type := first_.data_type;
     fetcher := kind.fetcher;
-    day := CASE WHEN kind.fetcher <> 'quote' THEN (held.observed_at AT TIME ZONE 'UTC')::date END;
     claimed_at := now_;
     INSERT INTO pricing.collector_call_log AS c
-        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, worker, started_at)
-    VALUES (claim_opinion.provider, claim_opinion.key_name, held.data_type, ARRAY[held.symbol], coalesce(day, '-infinity'), coalesce(day, 'infinity'),
-            units_, kind.estimated_data_size_bytes, worker_name, now_)
-    RETURNING c.call_id INTO claim_opinion.call_id;
-    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = claim_opinion.provider;
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
+    VALUES (wanted_provider, claim_opinions.key_name, first_.data_type, claim_opinions.symbols, coalesce(day, '-infinity'),
+            coalesce(day, 'infinity'), units_, bytes_, run, worker_name, now_)
+    RETURNING c.call_id INTO claim_opinions.call_id;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
+    -- Whoever asks may be lost before the answer comes: until there is one, it is asked for again, ever more seldom.
+    UPDATE pricing.quarantined_values q
+    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'held' THEN now_ + interval '15 minutes' * 2 ^ q.asked END
+    WHERE q.value_id = ANY (claim_opinions.value_ids);
     INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
-    VALUES (wanted, claim_opinion.provider, claim_opinion.call_id, now_)
+    SELECT v.value_id, wanted_provider, claim_opinions.call_id, now_ FROM unnest(claim_opinions.value_ids) AS v (value_id) ORDER BY 1
     ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
-        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL, value = NULL, currency = NULL, failure = NULL;
+        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL, value = NULL,
+            currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
 END $$;
-COMMENT ON FUNCTION pricing.claim_opinion(bigint, text, text[]) IS
-    'Takes one call of the next provider that is routed to a held value''s pair, within its limits and what its quota leaves for backfills, and logs it as open: commit before making it. Or says in a sentence why nobody may be asked now.';
+COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
+    'Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';
 
 
-CREATE OR REPLACE FUNCTION pricing.note_opinion(
-    wanted bigint, from_call bigint, at timestamptz, said numeric, said_currency text, why text) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.note_opinions(
+    from_call bigint, said_symbols text[], times timestamptz[], said numeric[], currencies text[], adjustments text[], failures text[])
+RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- It has answered: nobody needs to ask again.
+    UPDATE pricing.quarantined_values q SET ask_at = NULL
+    FROM (SELECT x.value_id FROM pricing.quarantined_values x JOIN pricing.second_opinions o USING (value_id)
+          WHERE o.call_id = from_call ORDER BY 1 FOR UPDATE OF x) mine
+    WHERE q.value_id = mine.value_id;
     UPDATE pricing.second_opinions o
-    SET answered_at = pricing.clock(), observed_at = at, value = said, currency = said_currency, failure = left(why, 500)
-    WHERE o.value_id = wanted AND o.call_id = from_call
+    SET answered_at = now_, observed_at = s.at, value = s.said, currency = s.currency, adjustment = s.adjustment,
+        failure = left(s.failure, 500),
+        ratio = CASE WHEN (q.bar ->> 'close')::numeric > 0 AND s.said > 0
+                          AND coalesce(q.bar ->> 'currency' = s.currency, true)
+                          AND q.observed_at BETWEEN s.at - interval '36 hours' AND s.at + interval '36 hours'
+                          AND coalesce(split.shares, 1) < 'Infinity'
+                     -- On one basis: prices as traded are so many times those that splits have divided.
+                     THEN round((q.bar ->> 'close')::numeric / s.said
+                          * CASE WHEN q.bar ->> 'adjustment' = s.adjustment THEN 1
+                                 WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END, 12) END
+    FROM unnest(said_symbols, times, said, currencies, adjustments, failures)
+             AS s (symbol, at, said, currency, adjustment, failure)
+    JOIN pricing.quarantined_values q ON q.symbol = s.symbol
+    JOIN pricing.data_type_registry r ON r.data_type = q.data_type
+    CROSS JOIN LATERAL (
+        SELECT coalesce(exp(sum(ln(a.new_shares / a.old_shares))), 1) AS shares FROM pricing.corporate_actions a
+        WHERE a.asset_class = r.asset_class AND a.symbol = q.symbol AND a.kind = 'split'
+          AND a.ex_on > (q.observed_at AT TIME ZONE 'UTC')::date AND a.ex_on <= (now_ AT TIME ZONE 'UTC')::date) split
+    WHERE o.call_id = from_call AND o.value_id = q.value_id;
+END $$;
+COMMENT ON FUNCTION pricing.note_opinions(bigint, text[], timestamptz[], numeric[], text[], text[], text[]) IS
+    'Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.second_opinions o SET answered_at = pricing.clock(), failure = left(why, 500) WHERE o.call_id = from_call
 $$;
-COMMENT ON FUNCTION pricing.note_opinion(bigint, bigint, timestamptz, numeric, text, text) IS
-    'Keeps what another provider said about a held value, or why it said nothing; a call that was overtaken by a later one says nothing.';
+COMMENT ON FUNCTION pricing.fail_opinions(bigint, text) IS
+    'Keeps why a call about held values brought nothing. Workers ask again later, four times in all.';
+
+
+CREATE OR REPLACE FUNCTION pricing.agreement(ratio numeric) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT CASE WHEN ratio BETWEEN 0.909 AND 1.1 THEN 'agrees' WHEN ratio IS NOT NULL THEN 'disagrees' END
+$$;
+COMMENT ON FUNCTION pricing.agreement(numeric) IS
+    'What the ratio of two providers'' values says: agrees, within a tenth of each other; disagrees; NULL = not known.';

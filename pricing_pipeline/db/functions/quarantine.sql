@@ -2,26 +2,29 @@
 -- prices and before the call is settled.
 
 CREATE OR REPLACE FUNCTION pricing.known_values(
-    wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[], is_latest boolean)
+    wanted_type text, from_provider text, symbols text[], first_times timestamptz[], last_times timestamptz[], is_latest boolean)
 RETURNS TABLE (symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric,
                jumps_are_trusted boolean, newest_at timestamptz, newest_amount bigint, newest_scale smallint,
                earlier_at timestamptz, earlier_amount bigint, earlier_scale smallint,
                later_at timestamptz, later_amount bigint, later_scale smallint,
                kin_at timestamptz, kin_amount bigint, kin_scale smallint,
-               same_times timestamptz[], same_amounts bigint[], same_scales smallint[])
+               same_times timestamptz[], same_amounts bigint[], same_scales smallint[],
+               other_times timestamptz[], other_values numeric[], other_providers text[])
 LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
+    alike text[];
 BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    alike := pricing.types_alike(wanted_type);
     RETURN QUERY
     SELECT w.symbol, i.scale, coalesce(i.currency, l.currency), coalesce(l.adjustment, earlier.adjustment, later.adjustment),
            bound.lowest, bound.highest, coalesce(bound.jumps_trusted_until > now_, false),
            l.observed_at, l.amount, l.scale, earlier.observed_at, earlier.amount, earlier.scale,
            later.observed_at, later.amount, later.scale, kin.observed_at, kin.amount, kin.scale,
-           same.times, same.amounts, same.scales
+           same.times, same.amounts, same.scales, other.times, other.given, other.providers
     FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
     -- OFFSET 0 keeps these looks into an index for each symbol: as a join, all latest prices of the type were read.
     LEFT JOIN LATERAL (
@@ -52,13 +55,44 @@ BEGIN
         ORDER BY o.observed_at DESC LIMIT 1) kin ON true
     -- Days that come again: what would be revised.
     LEFT JOIN LATERAL (
-        SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales
+        SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales,
+               coalesce(bool_or(h.provider <> from_provider), false) AS is_of_others
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
-          AND kind.fetcher <> 'quote') same ON true;
+          AND kind.fetcher <> 'quote') same ON true
+    -- What another provider says of the same times: of the pair itself, or of the instrument in a data type like this one.
+    -- Days before a split are left out, for two sources may have divided by it or not.
+    LEFT JOIN LATERAL (
+        SELECT array_agg(o.at) AS times, array_agg(o.given) AS given, array_agg(o.provider) AS providers
+        FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
+              FROM pricing.price_history h
+              WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = w.symbol AND h.provider <> from_provider
+                AND h.observed_at BETWEEN w.first_at AND w.last_at AND kind.fetcher <> 'quote'
+                AND (alike IS NOT NULL OR same.is_of_others)
+              UNION ALL
+              SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
+              FROM pricing.latest_prices p
+              WHERE p.data_type = ANY (alike) AND p.symbol = w.symbol AND p.provider <> from_provider AND kind.fetcher = 'quote'
+                AND p.observed_at BETWEEN w.first_at - interval '15 minutes' AND w.last_at + interval '15 minutes') o
+        WHERE (o.currency = coalesce(i.currency, l.currency)) IS NOT FALSE
+          AND (kind.fetcher <> 'daily_bars' OR NOT EXISTS (
+              SELECT FROM pricing.corporate_actions a
+              WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.kind = 'split'
+                AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))) other ON true;
 END $$;
-COMMENT ON FUNCTION pricing.known_values(text, text[], timestamptz[], timestamptz[], boolean) IS
-    'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it, and, for a pair without any, the newest of another data type.';
+COMMENT ON FUNCTION pricing.known_values(text, text, text[], timestamptz[], timestamptz[], boolean) IS
+    'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.';
+
+
+CREATE OR REPLACE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT array_agg(t.data_type) FROM pricing.data_type_registry w
+            JOIN pricing.data_type_registry t ON t.asset_class = w.asset_class AND t.fetcher = w.fetcher AND t.data_type <> w.data_type
+            WHERE w.data_type = wanted_type AND t.is_active AND w.fetcher IN ('quote', 'daily_bars', 'nav'));
+END $$;
+COMMENT ON FUNCTION pricing.types_alike(text) IS
+    'Other data types that hold the same of the same instruments, perhaps of other providers; NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.quarantine(
@@ -90,9 +124,12 @@ BEGIN
         WHERE q.value_id = again.value_id),
     written AS (
         INSERT INTO pricing.quarantined_values AS q
-            (data_type, symbol, provider, observed_at, kind, value, reason, bar, call_id, recorded_at, last_seen_at, last_call_id)
+            (data_type, symbol, provider, observed_at, kind, value, reason, bar, call_id, recorded_at, last_seen_at, last_call_id, ask_at)
         SELECT wanted_type, j.symbol, from_provider, j.observed_at, j.kind, j.value, left(j.reason, 500), j.bar,
-               from_call, now_, now_, from_call
+               from_call, now_, now_, from_call,
+               -- A second provider is asked about it, once, by the workers.
+               CASE WHEN (is_quote OR j.observed_at IS NOT NULL)
+                         AND pricing.second_provider(wanted_type, j.symbol, from_provider) IS NOT NULL THEN now_ END
         FROM judged j WHERE j.rejected_id IS NULL
         ORDER BY j.symbol, j.observed_at, j.kind, j.value
         ON CONFLICT ON CONSTRAINT same_value_is_one_row DO UPDATE

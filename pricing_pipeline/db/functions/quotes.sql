@@ -12,6 +12,7 @@ DECLARE
     held bigint[] := pricing.hold_tasks(ids, token);
     now_ timestamptz := pricing.clock();
     class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
+    alike text[] := pricing.types_alike(wanted_type);
     are_bounded boolean := EXISTS (SELECT FROM pricing.plausibility_bounds b WHERE b.data_type = wanted_type);
     seen record;
 BEGIN
@@ -40,7 +41,13 @@ BEGIN
                        AND (NOT are_bounded OR NOT EXISTS (
                            SELECT FROM pricing.plausibility_bounds b
                            WHERE b.data_type = wanted_type AND (b.symbol = k.symbol OR b.symbol IS NULL)
-                             AND (k.close < b.lowest OR k.close > b.highest))), false) AS is_calm,
+                             AND (k.close < b.lowest OR k.close > b.highest)))
+                       -- What another provider says of the same moment is compared on the long way.
+                       AND (alike IS NULL OR NOT EXISTS (
+                           SELECT FROM pricing.latest_prices o
+                           WHERE o.data_type = ANY (alike) AND o.symbol = k.symbol AND o.provider <> from_provider
+                             AND o.observed_at BETWEEN k.observed_at - interval '15 minutes' AND k.observed_at + interval '15 minutes')),
+                       false) AS is_calm,
                    k.old_at IS NULL OR k.observed_at > k.old_at AS is_new
             FROM (SELECT v.symbol, v.observed_at, v.close, v.currency, v.source_text, i.is_unverified,
                          greatest(coalesce(i.scale, 2), min_scale(v.close))::smallint AS scale,

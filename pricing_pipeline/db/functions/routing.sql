@@ -72,8 +72,10 @@ BEGIN
     PERFORM pricing.end_hold_off(wanted_type, only_symbols);
     DELETE FROM pricing.route_refusals f WHERE f.data_type = wanted_type AND (wanted_symbol IS NULL OR f.symbol = wanted_symbol);
     PERFORM pricing.reroute_tasks(wanted_type, only_symbols);
+    PERFORM pricing.ask_about_held(wanted_type, wanted_symbol);
 END $$;
-COMMENT ON FUNCTION pricing.forget_route(text, text) IS 'A rule has changed: refusals are forgotten, hold-offs end, and waiting tasks go where they belong now.';
+COMMENT ON FUNCTION pricing.forget_route(text, text) IS
+    'A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
 
 
 CREATE OR REPLACE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[]

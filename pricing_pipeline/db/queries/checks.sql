@@ -50,20 +50,32 @@ FROM pricing.data_type_registry r LEFT JOIN pricing.quarantined_values q ON q.da
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
 
 -- name: agreement
--- Latest prices of one instrument that two providers gave within 36 hours of each other, by data type: how far they are apart.
-SELECT r.data_type, count(p.symbol) AS compared, count(*) FILTER (WHERE p.ratio > 1.1) AS apart, max(p.ratio)::float8 AS worst,
-       (array_agg(pg_catalog.format('%s: %s %s, %s %s', p.symbol, p.ours, p.provider, p.theirs, p.other_provider) ORDER BY p.ratio DESC)
-           FILTER (WHERE p.ratio > 1.1))[1:5] AS examples
-FROM pricing.data_type_registry r
-LEFT JOIN LATERAL (
-    SELECT l.symbol, l.provider, o.provider AS other_provider, x.ours, x.theirs, greatest(x.ours, x.theirs) / least(x.ours, x.theirs) AS ratio
-    FROM pricing.latest_prices l
+-- By data type, how far two providers are apart about one instrument: latest prices that they gave within 36 hours of each
+-- other, in whatever data types, and what second providers said in the last week about values that wait for a person.
+WITH said AS MATERIALIZED (
+    SELECT l.data_type, l.symbol, l.provider, o.provider AS other_provider, x.ours, x.theirs,
+           greatest(x.ours, x.theirs) / least(x.ours, x.theirs) AS ratio
+    FROM pricing.data_type_registry r
+    JOIN pricing.latest_prices l USING (data_type)
     JOIN pricing.data_type_registry k ON k.asset_class = r.asset_class AND k.data_type <> r.data_type
     JOIN pricing.latest_prices o ON (o.data_type, o.symbol) = (k.data_type, l.symbol)
     CROSS JOIN LATERAL (SELECT l.amount * ('1e-' || l.scale)::numeric AS ours, o.amount * ('1e-' || o.scale)::numeric AS theirs) x
-    WHERE l.data_type = r.data_type AND l.provider <> o.provider AND l.amount > 0 AND o.amount > 0
+    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND l.provider <> o.provider AND l.amount > 0 AND o.amount > 0
       AND l.currency IS NOT DISTINCT FROM o.currency
-      AND l.observed_at BETWEEN o.observed_at - interval '36 hours' AND o.observed_at + interval '36 hours') p ON true
+      AND l.observed_at BETWEEN o.observed_at - interval '36 hours' AND o.observed_at + interval '36 hours'
+    UNION ALL
+    SELECT q.data_type, q.symbol, q.provider, o.provider, (q.bar ->> 'close')::numeric, o.value, greatest(o.ratio, 1 / o.ratio)
+    FROM (SELECT pricing.clock() AS at OFFSET 0) n
+    JOIN pricing.second_opinions o ON o.ratio IS NOT NULL AND o.answered_at > n.at - interval '7 days'
+    JOIN pricing.quarantined_values q USING (value_id)
+    WHERE q.data_type = ANY (CAST(:data_types AS text[])) AND q.status = 'held'),
+-- Each instrument once, with what is furthest apart.
+worst AS (
+    SELECT DISTINCT ON (s.data_type, s.symbol) s.* FROM said s ORDER BY s.data_type, s.symbol, s.ratio DESC)
+SELECT r.data_type, count(p.symbol) AS compared, count(*) FILTER (WHERE p.ratio > 1.1) AS apart, max(p.ratio)::float8 AS worst,
+       (array_agg(pg_catalog.format('%s: %s %s, %s %s', p.symbol, p.ours, p.provider, p.theirs, p.other_provider) ORDER BY p.ratio DESC, p.symbol)
+           FILTER (WHERE p.ratio > 1.1))[1:5] AS examples
+FROM pricing.data_type_registry r LEFT JOIN worst p USING (data_type)
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) GROUP BY 1 ORDER BY 1;
 
 -- name: revisions

@@ -1,14 +1,28 @@
+-- name: due
+-- Providers that are to be asked about held values now.
+SELECT provider FROM pricing.opinions_due();
+
+-- name: second_provider
+-- Who is asked about a held value besides the provider that sent it; no row when there is no such value.
+SELECT pricing.second_provider(q.data_type, q.symbol, q.provider) AS provider, q.provider AS sent_by, q.data_type
+FROM pricing.quarantined_values q WHERE q.value_id = :value_id;
+
 -- name: claim
--- Take one call about a held value, or learn why nobody may be asked now.
-SELECT refusal, provider, key_name, call_id, data_type, symbol, fetcher, day, claimed_at
-FROM pricing.claim_opinion(:value_id, :worker, CAST(:keys AS text[]));
+-- Take one call about held values, or learn why nobody may be asked now.
+SELECT refusal, key_name, call_id, data_type, fetcher, day, claimed_at, value_ids, symbols
+FROM pricing.claim_opinions(:provider, :worker, CAST(:keys AS text[]), CAST(:run_id AS text), CAST(:only_value AS bigint));
 
 -- name: note
 -- Keep what another provider said.
-SELECT pricing.note_opinion(:value_id, :call_id, CAST(:observed_at AS timestamptz), CAST(:value AS numeric),
-                            CAST(:currency AS text), CAST(:failure AS text));
+SELECT pricing.note_opinions(:call_id, CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:said AS numeric[]),
+                             CAST(:currencies AS text[]), CAST(:adjustments AS text[]), CAST(:failures AS text[]));
+
+-- name: fail
+-- Keep why another provider said nothing.
+SELECT pricing.fail_opinions(:call_id, :failure);
 
 -- name: of
--- What other providers said about a held value.
-SELECT provider, call_id, asked_at, answered_at, observed_at, value, currency, failure
-FROM pricing.second_opinions WHERE value_id = :value_id ORDER BY asked_at, provider;
+-- What other providers said about some held values.
+SELECT value_id, provider, call_id, asked_at, answered_at, observed_at, value, currency, adjustment, ratio,
+       pricing.agreement(ratio) AS verdict, failure
+FROM pricing.second_opinions WHERE value_id = ANY (CAST(:value_ids AS bigint[])) ORDER BY value_id, asked_at, provider;

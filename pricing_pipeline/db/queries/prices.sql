@@ -45,8 +45,8 @@ SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS da
 SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
        earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale,
        (SELECT array_agg((date_part('epoch', t.at) * 1000000)::bigint) FROM unnest(same_times) AS t (at)) AS same_times,
-       same_amounts, same_scales
-FROM pricing.known_values(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
+       same_amounts, same_scales, other_times, other_values, other_providers
+FROM pricing.known_values(:data_type, :provider, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                           CAST(:last_times AS timestamptz[]), :is_latest);
 
 -- name: latest
