@@ -1062,7 +1062,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.warnings TO pricing_worker
 GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
 
 -- Splits and dividends of an instrument, the newest first, a day's split before its dividend: as they were believed at a time; NULL = as they are now.
-CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Makes the instruments (unverified) and the demand of pairs that have none, due at once.
@@ -1241,6 +1241,10 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zone) TO pricing_worker;
 
+-- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already.
+CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
+
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
@@ -1348,6 +1352,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_provider_fault(text) TO pricing_reader, pricing_worker;
 
+-- Whether a person has removed or replaced exactly this, which the same provider says again.
+CREATE FUNCTION pricing.is_refuted(wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text, new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_refuted(text,text,date,text,text,numeric,numeric,bigint,smallint) TO pricing_reader, pricing_worker;
+
 -- Asks the staleness function that the registry names for the type about a pair, with its calendar if the function follows calendars.
 CREATE FUNCTION pricing.is_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -1359,6 +1367,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held.
 CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
+
+-- Keeps an action that a person has removed or replaced, with who did so and why.
+CREATE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamp with time zone, by_whom text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.keep_action(pricing.corporate_actions,timestamp with time zone,text,text) TO pricing_worker;
 
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1402,7 +1414,7 @@ GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
--- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, and nothing is ever withdrawn. Of told symbols all actions since their day are known now. Returns how many were written.
+-- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
@@ -1534,6 +1546,10 @@ GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pric
 -- Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.
 CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text) TO pricing_worker;
+
+-- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
+CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) TO pricing_worker;
 
 -- Forgets a stored key and makes its name inactive; false when none is stored.
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.bars import after, spans
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
-from pricing_pipeline.plausibility import Known, Point, Verdict
+from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
@@ -28,12 +28,15 @@ _RECENT = timedelta(days=40)
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
-    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so."""
+    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so: a provider, or a person."""
 
     action: CorporateAction
     provider: str
     call_id: int
     recorded_at: datetime
+    entered_by: str | None
+    """Whoever entered it by hand; None when its provider told it. `reason` is theirs."""
+    reason: str | None
 
 
 def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> int:
@@ -184,9 +187,56 @@ def read(
             row.provider,
             row.call_id,
             row.recorded_at,
+            row.entered_by,
+            row.reason,
         )
         for row in connection.execute(query("actions.read"), parameters)
     ]
+
+
+def classes(connection: Connection, symbol: str) -> list[str]:
+    """Asset classes in which an instrument has this symbol."""
+    return list(connection.execute(query("actions.classes"), {"symbol": symbol}).scalars())
+
+
+def enter(
+    connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
+) -> str:
+    """Enter what a person knows, as the owner: `added`, `replaced` (the other one is a revision) or `known_already`.
+
+    Its first trading day without it, `ex_on`, is a day of its exchange.
+    """
+    parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
+    return str(
+        connection.execute(
+            query("actions.enter"),
+            parameters | {"asset_class": asset_class, "ex_on": action.ex_on, "by_whom": by, "why": why},
+        ).scalar_one()
+    )
+
+
+def remove(
+    connection: Connection,
+    asset_class: str,
+    symbol: str,
+    ex_on: date,
+    kind: str,
+    by: str,
+    why: str | None = None,
+) -> bool:
+    """Take back a split or dividend, as the owner; False when there is none. It stays as a revision.
+
+    Its provider is not believed when it says the same again.
+    """
+    parameters = {
+        "asset_class": asset_class,
+        "symbol": symbol,
+        "ex_on": ex_on,
+        "kind": kind,
+        "by_whom": by,
+        "why": why,
+    }
+    return bool(connection.execute(query("actions.remove"), parameters).scalar_one() == "removed")
 
 
 def _row(action: CorporateAction) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pricing_pipeline.bars import Bars
 from pricing_pipeline.db import arrays, copying
 from pricing_pipeline.domain import Call, Observation
 from pricing_pipeline.exact import amounts_of, scale_of, to_amount
-from pricing_pipeline.plausibility import Known
+from pricing_pipeline.knowledge import Known
 
 
 def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:

@@ -11,6 +11,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
     ├── UnknownDataType / UnknownSymbol / UnknownTask / UnknownValue / InvalidRange   a request that makes no sense
+    ├── UnknownAction            so does one for a split or dividend that is not there
     ├── UnknownProvider / UnknownCredential   so does one for a provider or a stored key that is not there
     ├── CredentialError          a stored key cannot be opened
     │   ├── UnknownMasterKey     the master key that sealed it is not here
@@ -73,6 +74,10 @@ class UnknownTask(PricingError):
 
 class UnknownValue(PricingError):
     """The quarantine holds no value of this id, or its answer is not kept any more."""
+
+
+class UnknownAction(PricingError):
+    """No split or dividend of this instrument and day is known, or it cannot be one."""
 
 
 class UnknownProvider(PricingError):

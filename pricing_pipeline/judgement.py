@@ -22,7 +22,8 @@ from pricing_pipeline.domain import (
     Stored,
     SymbolFailure,
 )
-from pricing_pipeline.plausibility import Doubt, Doubted, Known, Verdict, judge
+from pricing_pipeline.knowledge import Doubt, Doubted, Known, Verdict
+from pricing_pipeline.plausibility import judge
 
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 

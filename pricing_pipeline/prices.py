@@ -21,7 +21,7 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.plausibility import DEFAULT_SCALE, Known, Point, Rival
+from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Point, Rival
 
 if TYPE_CHECKING:
     from pandas import DataFrame

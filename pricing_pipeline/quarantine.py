@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.plausibility import Doubt, Doubted, Point
+from pricing_pipeline.knowledge import Doubt, Doubted, Point
 
 MAX_BODY = 1_000_000
 """Bytes of an answer that are kept, before they are packed."""

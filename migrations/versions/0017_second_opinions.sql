@@ -47,3 +47,4 @@ COMMENT ON COLUMN pricing.corporate_action_revisions.removed_because IS 'Why, in
 DROP FUNCTION IF EXISTS pricing.known_values(text, text[], timestamptz[], timestamptz[], boolean);
 DROP FUNCTION IF EXISTS pricing.claim_opinion(bigint, text, text[]);
 DROP FUNCTION IF EXISTS pricing.note_opinion(bigint, bigint, timestamptz, numeric, text, text);
+DROP FUNCTION IF EXISTS pricing.actions_as_of(text, text, timestamptz);

@@ -11,6 +11,7 @@ from pricing_pipeline.domain import Adjust, Window
 from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CURRENCY = re.compile(r"[A-Z]{3}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
@@ -38,6 +39,13 @@ def moment(given: str, option: str) -> datetime:
             f"{option} {given!r} is not a time. Write it like 2026-11-20, or 2026-11-20T15:00"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def currency_code(given: str, option: str) -> str:
+    """An ISO 4217 code. Else a usage error."""
+    if not _CURRENCY.fullmatch(given.upper()):
+        raise typer.BadParameter(f"{option} {given!r} is no currency. Write its three letters, like USD")
+    return given.upper()
 
 
 def basis(given: str, option: str) -> Adjust:

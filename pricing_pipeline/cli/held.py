@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 import sys
@@ -15,7 +14,7 @@ import typer
 
 from pricing_pipeline import opinions, quarantine, reviews
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table
+from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.opinions import Opinion
@@ -135,7 +134,7 @@ def write_body(value_id: int) -> None:
 
 def decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool, as_json: bool) -> bool:
     """Release or reject values, each in a transaction of its own; False when one could not be."""
-    who = by or _login()
+    who = by or login()
     decide_one = reviews.release if release else reviews.reject
     with open_engine(load_settings()) as engine:
         made = [decide_one(engine, value_id, who, why) for value_id in dict.fromkeys(ids)]
@@ -159,13 +158,6 @@ def decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool
         for one in made:
             typer.echo(f"value {one.value_id}: {_said(one, release=release)}.")
     return not refused
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has no name
-        return f"user {os.getuid()}"
 
 
 def _is_refused(one: Decision, *, release: bool) -> bool:

@@ -5,13 +5,24 @@ What they do is in modules imported when they run, as for commands.py.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from pricing_pipeline.cli.commands import Last, Symbol, Type
+from pricing_pipeline.cli.commands import By, Class, Last, Symbol, Type
 from pricing_pipeline.cli.program import Json
+
+Day = Annotated[str, typer.Argument(metavar="DAY", help="The first trading day without it, like 2020-08-31.")]
+Reason = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Kept with it.")]
+
+
+class ActionKind(StrEnum):
+    """The kinds of corporate actions."""
+
+    SPLIT = "split"
+    DIVIDEND = "dividend"
 
 
 def gaps(
@@ -106,3 +117,91 @@ def backfills_cancel(
     from pricing_pipeline.cli import backfills
 
     backfills.cancel(backfill_id, as_json=as_json)
+
+
+def actions_list(
+    symbol: Symbol,
+    asset_class: Class = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="As it was believed then; a day means its end."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the splits and dividends of an instrument, the newest first, and who said so.
+
+    \b
+    Example: pricing-pipeline actions list AAPL
+    """
+    from pricing_pipeline.cli import actions
+    from pricing_pipeline.cli.arguments import moment
+
+    when = None if as_of is None else moment(as_of, "--as-of")
+    actions.show(symbol, asset_class, when, as_json=as_json)
+
+
+def actions_add(
+    symbol: Symbol,
+    ex_day: Day,
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="NEW:OLD", help="New shares for old ones: 4:1.")
+    ] = None,
+    dividend: Annotated[
+        str | None, typer.Option("--dividend", metavar="CASH", help="Cash for one share of that day.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option("--currency", metavar="CODE", help="Of the dividend; else that of the prices."),
+    ] = None,
+    why: Reason = None,
+    by: By = None,
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Enter a split or a dividend that no source tells, or that one tells wrongly.
+
+    No stored price changes: histories count it when they are read adjusted. It needs the owner's URL, as
+    `registry add` does.
+
+    \b
+    Example: pricing-pipeline actions add AAPL 2020-08-31 --split 4:1 --why "the source forgot it"
+    """
+    from pricing_pipeline.cli import actions
+    from pricing_pipeline.cli.arguments import currency_code, day
+    from pricing_pipeline.domain import CorporateAction, Dividend, Split
+
+    if (split is None) == (dividend is None):
+        raise typer.BadParameter("give either --split or --dividend")
+    if currency is not None and dividend is None:
+        raise typer.BadParameter("--currency is that of a dividend; leave it out with --split")
+    on = day(ex_day, "DAY")
+    action: CorporateAction
+    if split is not None:
+        action = Split(symbol, on, *actions.ratio(split, "--split"))
+    else:
+        code = None if currency is None else currency_code(currency, "--currency")
+        action = Dividend(symbol, on, actions.cash(dividend or "", "--dividend"), code)
+    actions.add(action, asset_class, by, why, as_json=as_json)
+
+
+def actions_remove(
+    symbol: Symbol,
+    ex_day: Day,
+    kind: Annotated[
+        ActionKind | None, typer.Option("--kind", help="Where the day has both a split and a dividend.")
+    ] = None,
+    why: Reason = None,
+    by: By = None,
+    asset_class: Class = None,
+    as_json: Json = False,
+) -> None:
+    """Take back a split or dividend, whoever said it. It stays as a revision, with who took it back and why.
+
+    \b
+    Example: pricing-pipeline actions remove AAPL 2020-08-31 --kind split --why "it was 5:1"
+    """
+    from pricing_pipeline.cli import actions
+    from pricing_pipeline.cli.arguments import day
+
+    on = day(ex_day, "DAY")
+    actions.remove(symbol, on, None if kind is None else kind.value, asset_class, by, why, as_json=as_json)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -48,6 +50,14 @@ def as_json(value: object) -> object:
         case Decimal():
             return decimal(value)
     return str(value)
+
+
+def login() -> str:
+    """Who is at the keyboard, as decisions are signed."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return f"user {os.getuid()}"
 
 
 def iso(moment: datetime) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from pricing_pipeline import opinions, settling
 from pricing_pipeline.domain import Answer, FailureKind, Window
+from pricing_pipeline.knowledge import Doubt
 from pricing_pipeline.opinions import Question
-from pricing_pipeline.plausibility import Doubt
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.audit import audit

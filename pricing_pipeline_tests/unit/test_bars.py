@@ -23,7 +23,8 @@ from pricing_pipeline import columns
 from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
 from pricing_pipeline.domain import Adjustment, Call, Fetcher, Observation, Window
 from pricing_pipeline.exact import amounts_of, scale_of
-from pricing_pipeline.plausibility import Known, Point, judge
+from pricing_pipeline.knowledge import Known, Point
+from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import (
     calendar_day,

@@ -11,7 +11,8 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
-from pricing_pipeline.plausibility import Doubt, Known, Point, Rival, Verdict, judge
+from pricing_pipeline.knowledge import Doubt, Known, Point, Rival, Verdict
+from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline_tests.recordings import recorded

@@ -16,7 +16,8 @@ import pytest
 
 from pricing_pipeline.domain import Adjustment, Answer, Fetcher, Window
 from pricing_pipeline.errors import ProviderError
-from pricing_pipeline.plausibility import Known, judge
+from pricing_pipeline.knowledge import Known
+from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline_tests.recordings import FOLDER, recorded, recorded_files

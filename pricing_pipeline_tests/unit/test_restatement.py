@@ -9,7 +9,8 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import pytest
 
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
-from pricing_pipeline.plausibility import Doubt, Known, judge
+from pricing_pipeline.knowledge import Doubt, Known
+from pricing_pipeline.plausibility import judge
 from pricing_pipeline.restatement import RestatementKind, find
 
 FIRST = datetime(2010, 3, 1, tzinfo=UTC)

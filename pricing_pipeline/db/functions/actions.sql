@@ -14,7 +14,10 @@ BEGIN
         SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint AS amount,
                scale(trim_scale(a.cash))::smallint AS scale, a.currency
         FROM jsonb_to_recordset(actions)
-            AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)),
+            AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
+        -- What a person has taken back does not come back by itself.
+        WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares,
+                                     (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint)),
     -- Only who said it first may say it otherwise: providers round dividends differently, and none is the judge.
     changed AS MATERIALIZED (
         SELECT c.* FROM said s
@@ -59,7 +62,7 @@ BEGIN
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[]) IS
-    'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, and nothing is ever withdrawn. Of told symbols all actions since their day are known now. Returns how many were written.';
+    'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.';
 
 
 CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])

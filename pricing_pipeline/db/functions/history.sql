@@ -40,13 +40,15 @@ COMMENT ON FUNCTION pricing.prices_as_of(text, text, date, date, timestamptz) IS
 
 CREATE OR REPLACE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
 RETURNS TABLE (ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text,
-               provider text, call_id bigint, recorded_at timestamptz)
+               provider text, call_id bigint, recorded_at timestamptz, entered_by text, reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id, a.recorded_at
+    SELECT a.ex_on, a.kind, a.new_shares, a.old_shares, a.amount, a.scale, a.currency, a.provider, a.call_id, a.recorded_at,
+           a.entered_by, a.reason
     FROM pricing.corporate_actions a
     WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND (as_of IS NULL OR a.recorded_at <= as_of)
     UNION ALL
-    SELECT r.ex_on, r.kind, r.new_shares, r.old_shares, r.amount, r.scale, r.currency, r.provider, r.call_id, r.recorded_at
+    SELECT r.ex_on, r.kind, r.new_shares, r.old_shares, r.amount, r.scale, r.currency, r.provider, r.call_id, r.recorded_at,
+           r.entered_by, r.reason
     FROM pricing.corporate_action_revisions r
     WHERE (r.asset_class, r.symbol) = (wanted_class, wanted_symbol) AND r.recorded_at <= as_of AND r.revised_at > as_of
     ORDER BY 1 DESC, 2 DESC

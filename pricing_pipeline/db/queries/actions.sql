@@ -4,8 +4,22 @@ SELECT pricing.merge_actions(:data_type, :provider, :call_id, CAST(:actions AS j
 
 -- name: read
 -- Splits and dividends of an instrument, the newest first: now, or as believed at a time.
-SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at
+SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS numeric) AS cash, currency, provider, call_id, recorded_at,
+       entered_by, reason
 FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
+
+-- name: classes
+-- Asset classes in which there is an instrument of a symbol.
+SELECT asset_class FROM pricing.instruments WHERE symbol = :symbol ORDER BY 1;
+
+-- name: enter
+-- Enter a split or dividend by hand; returns what became of it.
+SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shares AS numeric), CAST(:old_shares AS numeric),
+                            CAST(:cash AS numeric), CAST(:currency AS text), :by_whom, CAST(:why AS text));
+
+-- name: remove
+-- Take back a split or dividend; returns removed or unknown.
+SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text));
 
 -- name: known_basis
 -- What tells a restated bar from a corrected one, for each symbol of an answer.

@@ -1,0 +1,207 @@
+"""`actions list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
+
+What they do to prices is done on reading (db/functions/history.sql); no stored price changes.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import typer
+from sqlalchemy import Connection
+
+from pricing_pipeline import actions
+from pricing_pipeline.actions import StoredAction
+from pricing_pipeline.cli.database import open_connection, open_owner
+from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
+from pricing_pipeline.cli.program import hint
+from pricing_pipeline.domain import CorporateAction, Dividend, Split
+from pricing_pipeline.errors import UnknownAction, UnknownSymbol
+from pricing_pipeline.settings import load_settings
+
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
+
+
+def ratio(given: str, option: str) -> tuple[Decimal, Decimal]:
+    """New and old shares of a split: 4:1 are four for one. Else a usage error."""
+    found = _RATIO.fullmatch(given)
+    if found is not None:
+        new, old = Decimal(found[1]), Decimal(found[2])
+        if new > 0 and old > 0 and new != old:
+            return new, old
+    raise typer.BadParameter(
+        f"{option} {given!r} is no split. Write new shares for old ones, like 4:1; 1:10 is a reverse split"
+    )
+
+
+def cash(given: str, option: str) -> Decimal:
+    """An amount for one share, above zero and exact. Else a usage error."""
+    try:
+        found = Decimal(given)
+    except InvalidOperation:
+        found = Decimal(0)
+    if not found.is_finite() or found <= 0 or found.adjusted() > 8 or len(found.as_tuple().digits) > 15:
+        raise typer.BadParameter(f"{option} {given!r} is no amount for a share. Write it like 0.25")
+    return found
+
+
+def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
+    """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
+    with open_connection(load_settings()) as connection:
+        of_class = _class(connection, symbol, asset_class)
+        found = actions.read(connection, of_class, symbol, as_of)
+    if as_json:
+        print_json(
+            {
+                "symbol": symbol,
+                "asset_class": of_class,
+                "as_of": as_of,
+                "actions": [_row(one) for one in found],
+            }
+        )
+    elif found:
+        print_table(
+            ["ex day", "kind", "", "by", "believed since (UTC)", "why"],
+            [
+                (
+                    one.action.ex_on,
+                    _kind(one.action),
+                    _said(one.action),
+                    one.entered_by or one.provider,
+                    moment(one.recorded_at),
+                    one.reason,
+                )
+                for one in found
+            ],
+        )
+    else:
+        typer.echo(f"no split or dividend of {symbol} is known{'' if as_of is None else ' of that time'}.")
+
+
+def add(
+    action: CorporateAction, asset_class: str | None, by: str | None, why: str | None, *, as_json: bool
+) -> None:
+    """Enter a split or dividend. Raises UnknownSymbol."""
+    who = by or login()
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        of_class = _class(connection, action.symbol, asset_class)
+        outcome = actions.enter(connection, of_class, action, who, why)
+    if as_json:
+        print_json(
+            {
+                "outcome": outcome,
+                "symbol": action.symbol,
+                "asset_class": of_class,
+                "ex_on": action.ex_on,
+                "kind": _kind(action),
+                "by": who,
+            }
+        )
+        return
+    what = f"{_said(action)} of {action.symbol} on {action.ex_on}"
+    match outcome:
+        case "known_already":
+            typer.echo(f"{what} is known already; nothing has changed.")
+        case "replaced":
+            typer.echo(f"{what} takes the place of what was said, which is kept as a revision.")
+        case _:
+            typer.echo(f"{what} is entered. Histories that are read adjusted count it from now on.")
+    hint(f"Were values held for it? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
+
+
+def remove(
+    symbol: str,
+    ex_on: date,
+    kind: str | None,
+    asset_class: str | None,
+    by: str | None,
+    why: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Take back a split or dividend. Raises UnknownSymbol, and UnknownAction when there is none or are two."""
+    who = by or login()
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        of_class = _class(connection, symbol, asset_class)
+        found = [
+            _kind(one.action)
+            for one in actions.read(connection, of_class, symbol)
+            if one.action.ex_on == ex_on and kind in (None, _kind(one.action))
+        ]
+        if len(found) != 1:
+            known = "a split and a dividend" if found else f"no {kind or 'split or dividend'}"
+            todo = (
+                "Say which by --kind."
+                if found
+                else f"`pricing-pipeline actions list {symbol}` shows those there are."
+            )
+            raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
+        actions.remove(connection, of_class, symbol, ex_on, found[0], who, why)
+    if as_json:
+        print_json(
+            {
+                "outcome": "removed",
+                "symbol": symbol,
+                "asset_class": of_class,
+                "ex_on": ex_on,
+                "kind": found[0],
+                "by": who,
+            }
+        )
+    else:
+        typer.echo(
+            f"the {found[0]} of {symbol} on {ex_on} is taken back. It stays as a revision, and its source is not "
+            "believed when it says the same again."
+        )
+
+
+def _class(connection: Connection, symbol: str, wanted: str | None) -> str:
+    known = actions.classes(connection, symbol)
+    if wanted is not None and wanted in known:
+        return wanted
+    if wanted is None and len(known) == 1:
+        return known[0]
+    if wanted is None and known:
+        raise UnknownSymbol(
+            f"{symbol} names instruments of several classes: {', '.join(known)}. Say which by --asset-class."
+        )
+    of = "" if wanted is None else f"{wanted} "
+    raise UnknownSymbol(
+        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscribe."
+    )
+
+
+def _kind(action: CorporateAction) -> str:
+    return "split" if isinstance(action, Split) else "dividend"
+
+
+def _said(action: CorporateAction) -> str:
+    match action:
+        case Split():
+            return f"split {_plain(action.new_shares)}:{_plain(action.old_shares)}"
+        case Dividend():
+            return f"dividend {_plain(action.amount)} {action.currency or ''}".strip()
+
+
+def _plain(number: Decimal) -> str:
+    return decimal(number.normalize())
+
+
+def _row(one: StoredAction) -> dict[str, Any]:
+    action = one.action
+    told: dict[str, Any] = {"ex_on": action.ex_on, "kind": _kind(action)}
+    match action:
+        case Split():
+            told |= {"new_shares": _plain(action.new_shares), "old_shares": _plain(action.old_shares)}
+        case Dividend():
+            told |= {"amount": _plain(action.amount), "currency": action.currency}
+    return told | {
+        "provider": one.provider,
+        "call_id": one.call_id or None,
+        "recorded_at": one.recorded_at,
+        "entered_by": one.entered_by,
+        "reason": one.reason,
+    }

@@ -1,0 +1,88 @@
+-- What people know of splits and dividends that no source tells, or that one tells wrongly. Only the owner can remove.
+
+CREATE OR REPLACE FUNCTION pricing.enter_action(
+    wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text,
+    by_whom text, why text DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    was pricing.corporate_actions;
+    cash_scale smallint := scale(trim_scale(cash));
+    cash_amount bigint := (cash * ('1e' || scale(trim_scale(cash)))::numeric)::bigint;
+BEGIN
+    IF coalesce(btrim(by_whom), '') = '' THEN
+        RAISE EXCEPTION 'a % of % needs the name of whoever enters it', wanted_kind, wanted_symbol USING ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (wanted_class, wanted_symbol)) THEN
+        RAISE EXCEPTION 'no % instrument is called %', wanted_class, left(wanted_symbol, 60)
+            USING HINT = 'Watching it makes it known.', ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO was FROM pricing.corporate_actions a
+    WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) FOR UPDATE;
+    IF was.symbol IS NOT NULL AND CASE wanted_kind WHEN 'split' THEN was.new_shares * old_ = new_ * was.old_shares
+        ELSE pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale) AND was.currency IS NOT DISTINCT FROM cash_currency END THEN
+        RETURN 'known_already';
+    END IF;
+    PERFORM pricing.keep_action(was, now_, by_whom, why);
+    INSERT INTO pricing.corporate_actions AS a
+        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at, entered_by, reason)
+    VALUES (wanted_class, wanted_symbol, day, wanted_kind, new_, old_, cash_amount, cash_scale, cash_currency, 'by hand', 0, now_,
+            left(btrim(by_whom), 200), left(why, 500))
+    ON CONFLICT (asset_class, symbol, ex_on, kind) DO UPDATE
+        SET new_shares = excluded.new_shares, old_shares = excluded.old_shares, amount = excluded.amount, scale = excluded.scale,
+            currency = excluded.currency, provider = excluded.provider, call_id = 0, recorded_at = now_,
+            entered_by = excluded.entered_by, reason = excluded.reason;
+    RETURN CASE WHEN was.symbol IS NULL THEN 'added' ELSE 'replaced' END;
+END $$;
+COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text) IS
+    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already.';
+
+
+CREATE OR REPLACE FUNCTION pricing.remove_action(
+    wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    was pricing.corporate_actions;
+BEGIN
+    IF coalesce(btrim(by_whom), '') = '' THEN
+        RAISE EXCEPTION 'a removal needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    DELETE FROM pricing.corporate_actions a
+    WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) RETURNING * INTO was;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    END IF;
+    PERFORM pricing.keep_action(was, pricing.clock(), by_whom, why);
+    RETURN 'removed';
+END $$;
+COMMENT ON FUNCTION pricing.remove_action(text, text, date, text, text, text) IS
+    'Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.';
+
+
+CREATE OR REPLACE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamptz, by_whom text, why text) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    INSERT INTO pricing.corporate_action_revisions
+        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+         revised_at, revised_by, entered_by, reason, removed_by, removed_because)
+    SELECT was.asset_class, was.symbol, was.ex_on, was.kind, was.new_shares, was.old_shares, was.amount, was.scale, was.currency,
+           was.provider, was.call_id, was.recorded_at, until, 0, was.entered_by, was.reason, left(btrim(by_whom), 200), left(why, 500)
+    WHERE was.symbol IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.keep_action(pricing.corporate_actions, timestamptz, text, text) IS
+    'Keeps an action that a person has removed or replaced, with who did so and why.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_refuted(
+    wanted_class text, wanted_symbol text, day date, wanted_kind text, from_provider text,
+    new_ numeric, old_ numeric, cash_amount bigint, cash_scale smallint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM pricing.corporate_action_revisions r
+        WHERE (r.asset_class, r.symbol, r.ex_on, r.kind) = (wanted_class, wanted_symbol, day, wanted_kind)
+          AND r.provider = from_provider AND r.removed_by IS NOT NULL
+          AND CASE r.kind WHEN 'split' THEN r.new_shares * old_ = new_ * r.old_shares
+                          ELSE pricing.same_amount(r.amount, r.scale, cash_amount, cash_scale) END);
+END $$;
+COMMENT ON FUNCTION pricing.is_refuted(text, text, date, text, text, numeric, numeric, bigint, smallint) IS
+    'Whether a person has removed or replaced exactly this, which the same provider says again.';

@@ -1,0 +1,162 @@
+"""F5: people enter splits and dividends that no source tells, and take back wrong ones; what they did is kept."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pricing_pipeline import actions, prices
+from pricing_pipeline.domain import Adjust, Answer, Fetcher, Split, Window
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, Core, a_call, midnight, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+
+DAYS = (date(2020, 8, 27), date(2020, 8, 28), date(2020, 8, 31))
+EX = DAYS[-1]
+
+
+@pytest.fixture
+def stored(core: Core) -> None:
+    """Three days of AAPL as traded, over a split of 4:1 that nobody told."""
+    core.lift_limits()
+    core.enqueue(DAILY, "AAPL", days=(DAYS[0], EX))
+    call = a_call(core.claim_one(), fetcher=Fetcher.DAILY_BARS, window=Window(DAYS[0], EX))
+    rows = [
+        observation("AAPL", price, midnight(day))
+        for price, day in zip(("400", "500", "129"), DAYS, strict=True)
+    ]
+    with core.engine.begin() as connection:
+        prices.store(connection, call, rows)
+
+
+def closes(core: Core, adjust: Adjust, **more: object) -> list[str]:
+    with core.engine.begin() as connection:
+        found = prices.bars(connection, "AAPL", DAILY, DAYS[0], EX, adjust=adjust, **more)  # type: ignore[arg-type]
+    return [f"{bar.close.normalize():f}" for bar in found]
+
+
+@pytest.mark.usefixtures("stored")
+def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    before = core.clock()
+    clock.advance(60)
+    assert "no split or dividend of AAPL is known" in cli("actions", "list", "AAPL").stdout
+    made = cli(
+        "actions",
+        "add",
+        "AAPL",
+        "2020-08-31",
+        "--split",
+        "4:1",
+        "--why",
+        "the source forgot it",
+        "--by",
+        "ann",
+    )
+    assert made.stdout == (
+        "split 4:1 of AAPL on 2020-08-31 is entered. Histories that are read adjusted count it from now on.\n"
+    )
+    assert closes(core, Adjust.SPLITS) == ["100", "125", "129"]
+    assert closes(core, Adjust.SPLITS, as_of=before) == ["400", "500", "129"]
+    (told,) = cli("actions", "list", "AAPL", "--json").json["actions"]
+    assert (told["kind"], told["new_shares"], told["old_shares"], told["ex_on"]) == (
+        "split",
+        "4",
+        "1",
+        "2020-08-31",
+    )
+    assert (told["provider"], told["call_id"], told["entered_by"]) == ("by hand", None, "ann")
+    assert told["reason"] == "the source forgot it"
+    again = cli("actions", "add", "AAPL", "2020-08-31", "--split", "8:2", "--json").json
+    assert again["outcome"] == "known_already"
+
+    clock.advance(60)
+    entered = core.clock()
+    clock.advance(60)
+    better = cli("actions", "add", "AAPL", "2020-08-31", "--split", "5:1", "--by", "bob", "--json").json
+    assert (better["outcome"], better["by"]) == ("replaced", "bob")
+    assert closes(core, Adjust.SPLITS) == ["80", "100", "129"]
+    assert closes(core, Adjust.SPLITS, as_of=entered) == ["100", "125", "129"]
+    gone = cli("actions", "remove", "AAPL", "2020-08-31", "--by", "ann", "--why", "it was never")
+    assert gone.stdout.startswith("the split of AAPL on 2020-08-31 is taken back.")
+    assert closes(core, Adjust.SPLITS) == ["400", "500", "129"]
+    kept = core.rows(
+        "SELECT new_shares, entered_by, removed_by, removed_because FROM pricing.corporate_action_revisions"
+        " ORDER BY revised_at"
+    )
+    assert [tuple(row) for row in kept] == [
+        (4, "ann", "bob", None),
+        (5, "bob", "ann", "it was never"),
+    ]
+
+
+@pytest.mark.usefixtures("stored")
+def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: Core) -> None:
+    cli("actions", "add", "AAPL", "2020-08-31", "--dividend", "12.5", "--currency", "usd")
+    assert closes(core, Adjust.TOTAL) == ["390", "487.5", "129"]
+    assert "dividend 12.5 USD" in cli("actions", "list", "AAPL").stdout
+
+
+@pytest.mark.usefixtures("stored")
+def test_f5_what_was_taken_back_does_not_come_back_by_itself(cli: CommandLine, core: Core) -> None:
+    def told(new_shares: int, provider: str = "yahoo") -> int:
+        core.rows("DELETE FROM pricing.api_call_queue_live")
+        core.enqueue(DAILY, "AAPL", days=(DAYS[0], EX))
+        call = a_call(core.claim_one(), provider=provider)
+        answer = Answer(actions=(Split("AAPL", EX, Decimal(new_shares), Decimal(1)),))
+        with core.engine.begin() as connection:
+            return actions.store(connection, call, answer, ["AAPL"])
+
+    assert told(4) == 1
+    cli("actions", "remove", "AAPL", "2020-08-31")
+    assert told(4) == 0, "the same again, from the same source"
+    assert told(4, "fmp") == 1, "another source says so, too"
+    cli("actions", "add", "AAPL", "2020-08-31", "--split", "7:1")
+    assert told(9, "fmp") == 0, "no source takes the place of what a person has entered"
+    assert closes(core, Adjust.SPLITS)[0] == "57.1428571429"
+
+
+def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
+    add = ("actions", "add", "AAPL", "2020-08-31")
+    for arguments, said, code in (
+        ((*add,), "give either --split or --dividend", 2),
+        ((*add, "--split", "4"), "--split '4' is no split", 2),
+        ((*add, "--split", "1:1"), "is no split", 2),
+        ((*add, "--split", "0:1"), "is no split", 2),
+        ((*add, "--dividend", "NaN"), "is no amount", 2),
+        ((*add, "--dividend", "-1"), "is no amount", 2),
+        ((*add, "--dividend", "1", "--currency", "dollars"), "is no currency", 2),
+        ((*add, "--split", "4:1", "--currency", "USD"), "leave it out with --split", 2),
+        (("actions", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
+        (("actions", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called NOPE", 1),
+        (("actions", "list", "AAPL", "--asset-class", "fx"), "no fx instrument is called AAPL", 1),
+        (
+            ("actions", "remove", "AAPL", "2020-08-31"),
+            "no split or dividend of AAPL on 2020-08-31 is known",
+            1,
+        ),
+    ):
+        result = cli(*arguments)
+        assert said in result.error, arguments
+        assert result.exit_code == code
+    core.rows(
+        "SELECT pricing.enter_action('equity', 'AAPL', '2020-08-31', 'split', 2, 1, NULL, NULL, 'ann'),"
+        " pricing.enter_action('equity', 'AAPL', '2020-08-31', 'dividend', NULL, NULL, 0.5, NULL, 'ann')"
+    )
+    both = cli("actions", "remove", "AAPL", "2020-08-31").error
+    assert "a split and a dividend of AAPL on 2020-08-31 is known. Say which by --kind." in both
+    assert (
+        cli("actions", "remove", "AAPL", "2020-08-31", "--kind", "dividend", "--json").json["kind"]
+        == "dividend"
+    )
+
+
+def test_b2_a_worker_can_take_nothing_back(core: Core) -> None:
+    core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2020-08-31', 'split', 2, 1, NULL, NULL, 'ann')")
+    with pytest.raises(Exception, match="permission denied"):
+        core.call("SELECT pricing.remove_action('equity', 'AAPL', '2020-08-31', 'split', 'worker')")
