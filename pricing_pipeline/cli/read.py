@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import typer
 
-from pricing_pipeline import demand, prices
+from pricing_pipeline import actions, demand, prices
 from pricing_pipeline.cli import history_plot, reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.database import open_connection
@@ -24,7 +24,7 @@ from pricing_pipeline.cli.output import (
     whole_or_text,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.domain import Adjust, DataType, Fetcher, Window
+from pricing_pipeline.domain import Adjust, CorporateAction, DataType, Fetcher, Split, Window
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import Bar, LatestPrice
 from pricing_pipeline.settings import load_settings
@@ -136,6 +136,10 @@ def history(
             reads.require_instruments(connection, kind, [symbol])
         missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
         to_mark = history_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
+        if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
+            known = actions.read(connection, kind.asset_class, symbol, as_of)
+            until = reads.today(connection) if as_of is None else as_of.astimezone(UTC).date()
+            missing = _what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])
     if as_json:
         asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
@@ -153,6 +157,8 @@ def history(
         history_plot.show(symbol, data_type, bars, labels, to_mark)
     elif bars:
         _list(kind, bars)
+        if adjust is None and any(bar.adjustment is Adjust.SPLITS for bar in bars):
+            hint("Their source has divided these prices by every split since their day.")
     if missing:
         hint(missing)
 
@@ -193,10 +199,26 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         return [when, *("" if value is None else decimal(value) for value in values), bar.currency]
 
     print_table(["day" if _is_daily(kind) else "time (UTC)", *shown, ""], map(cells, bars), right=shown)
-    if any(bar.adjustment is Adjust.TOTAL for bar in bars):
-        hint("These prices are divided by every split since their day, and without the dividends since.")
-    elif any(bar.adjustment is Adjust.SPLITS for bar in bars):
-        hint("These prices are divided by every split since their day.")
+
+
+def _what_is_counted(
+    symbol: str, adjust: Adjust, first: Bar, until: date, known: Sequence[CorporateAction]
+) -> str:
+    """What an adjusted history rests on: what was told or entered, and no more."""
+    since = first.observed_at.astimezone(UTC).date()
+    later = [one for one in known if since < one.ex_on <= until]
+    splits = sum(isinstance(one, Split) for one in later)
+    told = [f"{splits or 'no'} split{'' if splits == 1 else 's'}"]
+    if adjust is Adjust.TOTAL:
+        dividends = len(later) - splits
+        told.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
+    said = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
+    if splits and (adjust is Adjust.SPLITS or splits < len(later)):
+        return f"{said} `pricing-pipeline actions list {symbol}` shows them."
+    return (
+        f"{said} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline actions add "
+        f"{symbol}` enters what you know."
+    )
 
 
 def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime | None) -> str:

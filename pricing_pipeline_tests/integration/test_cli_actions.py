@@ -97,7 +97,22 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
 
 @pytest.mark.usefixtures("stored")
 def test_f5_a_dividend_by_hand_counts_for_total_return(cli: CommandLine, core: Core) -> None:
+    read = (
+        "history",
+        "AAPL",
+        "--data-type",
+        DAILY,
+        "--from",
+        "2020-08-27",
+        "--to",
+        "2020-08-31",
+        "--adjust",
+        "total",
+    )
+    known = "hint: These prices count what is known of AAPL since 2020-08-27: "
+    assert f"{known}no splits and no dividends. How sources come to tell them" in cli(*read).stderr
     cli("actions", "add", "AAPL", "2020-08-31", "--dividend", "12.5", "--currency", "usd")
+    assert f"{known}no splits and 1 dividend. How" in cli(*read).stderr
     assert closes(core, Adjust.TOTAL) == ["390", "487.5", "129"]
     assert "dividend 12.5 USD" in cli("actions", "list", "AAPL").stdout
 

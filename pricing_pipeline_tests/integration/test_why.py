@@ -186,6 +186,12 @@ def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
     found = why(core, NAV, "100001")
     assert (found.state, "30 23 * * *, Asia/Kolkata" in found.sentence) == ("scheduled", True)
     assert found.sentence.startswith("nothing was ever fetched: ")
+    core.rows(
+        "INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, scale, provider, call_id,"
+        " fetched_at) VALUES (:type, '100001', '2020-01-01Z', 1, 2, 'mfapi', 1, pricing.clock())",
+        type=NAV,
+    )
+    assert why(core, NAV, "100001").sentence.startswith("its past was fetched and its latest price never: ")
 
 
 def test_f4_what_is_due_and_not_queued_yet(core: Core, clock: Clock) -> None:

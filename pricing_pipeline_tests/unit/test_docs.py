@@ -332,7 +332,7 @@ def test_the_readme_lists_every_command_and_no_other() -> None:
         " ".join(
             re.match(
                 r"`([a-z]+(?: (?:list|pause|resume|show|retry|cancel|add|upgrade|release|reject|"
-                r"set-key|keys|remove-key|rotate))?)",
+                r"set-key|keys|remove-key|remove|rotate))?)",
                 row[0],
             )[1].split()
         )  # type: ignore[index]

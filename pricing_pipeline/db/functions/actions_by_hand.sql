@@ -19,8 +19,9 @@ BEGIN
     END IF;
     SELECT * INTO was FROM pricing.corporate_actions a
     WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) FOR UPDATE;
-    IF was.symbol IS NOT NULL AND CASE wanted_kind WHEN 'split' THEN was.new_shares * old_ = new_ * was.old_shares
-        ELSE pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale) AND was.currency IS NOT DISTINCT FROM cash_currency END THEN
+    IF was.new_shares * old_ = new_ * was.old_shares
+       OR (was.kind = 'dividend' AND pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale)
+           AND was.currency IS NOT DISTINCT FROM cash_currency) THEN
         RETURN 'known_already';
     END IF;
     PERFORM pricing.keep_action(was, now_, by_whom, why);

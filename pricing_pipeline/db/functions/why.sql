@@ -144,7 +144,10 @@ BEGIN
             WHERE s.calendar = thing.calendar AND s.closes_at <= now_ ORDER BY s.closes_at DESC LIMIT 1) AS closed_at,
            (SELECT s.opens_at FROM pricing.calendar_sessions s
             WHERE s.calendar = thing.calendar AND s.closes_at > now_ ORDER BY s.closes_at LIMIT 1) AS opens_at INTO market;
-    said := CASE WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
+    said := CASE WHEN fetched_at IS NULL AND EXISTS (
+                     SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol)
+                     THEN 'its past was fetched and its latest price never: '
+                 WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
                  ELSE pg_catalog.format('last confirmed %s ago: ', pricing.said_span(now_ - fetched_at)) END;
 
     IF NOT kind.is_active THEN
