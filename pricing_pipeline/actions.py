@@ -16,7 +16,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.bars import after, spans
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
 from pricing_pipeline.knowledge import Known, Point, Verdict
 
@@ -71,35 +73,35 @@ def refined(
     symbols = sorted(found_spans)
     parameters = {
         "data_type": call.data_type,
-        "symbols": symbols,
-        "first_times": [found_spans[symbol][0] for symbol in symbols],
-        "last_times": [found_spans[symbol][1] for symbol in symbols],
+        "symbols": arrays.texts(symbols),
+        "first_times": arrays.plain(found_spans[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(found_spans[symbol][1] for symbol in symbols),
     }
     told: defaultdict[str, dict[date, float]] = defaultdict(dict)
     for action in answer.actions:
         if isinstance(action, Split):
             told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
     found = dict(known)
-    for row in connection.execute(query("actions.known_basis"), parameters):
-        splits: dict[date, Decimal] = dict(zip(row.split_days or (), row.split_ratios or (), strict=True))
-        recorded: dict[datetime, datetime] = dict(
-            zip(row.same_times or (), row.same_recorded or (), strict=True)
-        )
+    for symbol, adjustment, days, ratios, newest, earlier, same_times, same_recorded in driver_rows(
+        connection, driver_query("actions.known_basis"), parameters
+    ):
+        splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
+        recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
         about = replace(
-            known[row.symbol],
-            adjustment=None if row.adjustment is None else Adjustment(row.adjustment),
-            are_splits_told=row.symbol in answer.actions_since,
+            known[symbol],
+            adjustment=None if adjustment is None else Adjustment(adjustment),
+            are_splits_told=symbol in answer.actions_since,
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER),
         )
         if about.adjustment is Adjustment.SPLITS:
             since = {
                 day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
             }
-            times = _Recorded(row.newest_recorded, row.earlier_recorded, recorded)
-            found[row.symbol] = _of_later_shares(about, times, since)
+            times = _Recorded(newest, earlier, recorded)
+            found[symbol] = _of_later_shares(about, times, since)
         else:
-            both = {day: float(ratio) for day, ratio in splits.items()} | told[row.symbol]
-            found[row.symbol] = replace(about, splits=tuple(sorted(both.items())))
+            both = {day: float(ratio) for day, ratio in splits.items()} | told[symbol]
+            found[symbol] = replace(about, splits=tuple(sorted(both.items())))
     return found
 
 

@@ -207,10 +207,8 @@ def cover(
     connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
 ) -> None:
     """Remember that the provider has answered for these days, today excepted."""
-    connection.execute(
-        query("prices.cover"),
-        {"data_type": data_type, "symbols": list(symbols), "first_day": first_day, "last_day": last_day},
-    )
+    parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
+    driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
 
 
 def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:

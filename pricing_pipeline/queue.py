@@ -50,7 +50,8 @@ def claim(
 def held(connection: Connection, call: Call) -> set[int]:
     """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
     parameters = {"ids": _array(call.task_ids), "token": call.claim_token}
-    return set(connection.execute(query("queue.held"), parameters).scalar_one())
+    ((ids,),) = driver_rows(connection, driver_query("queue.held"), parameters)
+    return set(ids)
 
 
 def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:

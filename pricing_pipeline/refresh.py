@@ -201,11 +201,15 @@ class Refresher:
 
         Live work goes first all the while: this drains the common queue, not a private one.
         """
-        progress = self.progress(backfill)
+        progress, asked = self.progress(backfill), -_POLL_SECONDS
 
         def is_over() -> bool:
-            nonlocal progress
-            progress = self.progress(backfill)
+            nonlocal progress, asked
+            now = time.monotonic()
+            # After each call it took as long as to claim the next one.
+            if self._in_flight and now - asked < _POLL_SECONDS:
+                return False
+            progress, asked = self.progress(backfill), now
             on_progress(progress)
             return progress.is_finished
 
