@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db import copying
+from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query
 from pricing_pipeline.errors import DatabaseError
 
@@ -31,6 +34,41 @@ def test_an_error_is_sqlalchemys_and_the_transaction_can_be_rolled_back(engine: 
         assert getattr(caught.value.orig, "sqlstate", None) == "22012"
         connection.rollback()
         assert driver_rows(connection, "SELECT 1", {}) == [(1,)]
+
+
+_NOTES = "COPY pricing.warnings (at, source, subject, message) FROM STDIN (FORMAT binary)"
+_DUTIES = "COPY pricing.duties (duty) FROM STDIN (FORMAT binary)"
+
+
+def notes(source: str | None) -> bytes:
+    at = datetime(2026, 11, 20, 12, 30, 0, 250_000, tzinfo=UTC)
+    return copying.rows(2, [copying.time(at), copying.text(source), b"x", b"x"])
+
+
+def test_what_is_copied_belongs_to_the_transaction(engine: Engine) -> None:
+    kept = "SELECT source, at FROM pricing.warnings WHERE subject = 'x'"
+    with engine.connect() as connection:
+        driver_copy(connection, _NOTES, notes("kept"))
+        connection.commit()
+        driver_copy(connection, _NOTES, notes("given up"))
+        connection.rollback()
+        at = datetime(2026, 11, 20, 12, 30, 0, 250_000, tzinfo=UTC)
+        assert [tuple(row) for row in connection.execute(text(kept))] == [("kept", at)] * 2
+
+
+def test_f3_what_is_copied_twice_is_a_conflict_and_what_is_wrong_a_refusal(engine: Engine) -> None:
+    found = []
+    with engine.connect() as connection:
+        for statement, rows in (
+            (_DUTIES, copying.rows(2, [b"twice"])),
+            (_NOTES, notes(None)),
+            (_NOTES, notes("cut")[:-9]),
+        ):
+            with pytest.raises(DBAPIError) as caught:
+                driver_copy(connection, statement, rows)
+            found.append(getattr(caught.value.orig, "sqlstate", None))
+            connection.rollback()
+    assert found == ["40001", "23502", "22P04"]
 
 
 def test_e1_a_lost_session_is_said_in_words_and_replaced(engine: Engine) -> None:

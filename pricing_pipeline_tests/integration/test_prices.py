@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -214,15 +215,17 @@ def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
     assert versions(core) == before
 
 
-def bars_of(*closes: str, first: date = date(2010, 3, 1)) -> Bars:
+def bars_of(
+    *closes: str, first: date = date(2010, 3, 1), symbol: str = "AAPL", volumes: Sequence[str] = ()
+) -> Bars:
     """Bars by columns, a day each."""
     rows = [
         {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
-        | {"close": close, "volume": "7"}
-        for number, close in enumerate(closes)
+        | {"close": close, "volume": volume}
+        for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
     ]
     read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
-    found = read and plain_bars("AAPL", "USD", read[1], Window(*MARCH))
+    found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
     assert found is not None
     return found
 
@@ -250,6 +253,35 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     )
     (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
     assert tuple(kept) == (1050, 2)
+
+
+@pytest.mark.parametrize("volume", ["0", "7", "10000", "120000000", "123456789012345678", "9" * 18])
+@pytest.mark.parametrize("scale", [0, 2, 9])
+def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, scale: int) -> None:
+    """Column by column, to the last digit: a symbol's bars by columns, and another's one by one."""
+    core.rows("UPDATE pricing.instruments SET scale = :scale", scale=scale)
+    for symbol, way in (("AAPL", lambda bars: bars), ("IBM", list)):
+        call = next_call(core, DAILY, symbol, days=MARCH)
+        bars = bars_of("10.50000", "9.12345", symbol=symbol, volumes=("7", volume))
+        with core.engine.begin() as connection:
+            (stored,) = prices.store(connection, call, way(bars))
+        assert (stored.added, stored.revised) == (2, 0)
+    one, other = (
+        core.rows(
+            "SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,"
+            " volume::text AS said, provider, adjustment FROM pricing.price_history WHERE symbol = :symbol"
+            " ORDER BY observed_at",
+            symbol=symbol,
+        )
+        for symbol in ("AAPL", "IBM")
+    )
+    assert one == other
+    (lineage,) = core.rows(
+        "SELECT DISTINCT c.symbols, h.fetched_at - c.started_at AS took FROM pricing.price_history h"
+        " JOIN pricing.collector_call_log c USING (call_id) WHERE h.symbol = 'AAPL'"
+    )
+    assert lineage.symbols == ["AAPL"]
+    assert timedelta(0) <= lineage.took < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("way", [lambda bars: bars, list], ids=["by columns", "one by one"])
