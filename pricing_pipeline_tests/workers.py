@@ -150,14 +150,12 @@ def claim_all(
     return {"claimed": claimed, "refused": refused, "errors": errors}
 
 
-def claim_for(
-    say: Say, url: str, number: int, provider: str, max_calls: int, seconds: float
-) -> dict[str, Any]:
-    """Claim and complete as fast as the limits allow, for a while."""
+def claim_for(say: Say, url: str, number: int, provider: str, max_calls: int, logged: int) -> dict[str, Any]:
+    """Claim and complete as fast as the limits allow, until all together have made so many calls."""
     count = 0
+    are_enough = "SELECT count(*) >= %s FROM pricing.collector_call_log"
     with psycopg.connect(url, autocommit=True) as connection:
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
+        while connection.execute(are_enough, [logged]).fetchone() == (False,):
             rows = connection.execute(
                 "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
                 [provider, f"w{number}", max_calls],

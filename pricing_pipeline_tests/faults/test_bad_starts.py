@@ -20,10 +20,12 @@ def taken_port() -> Iterator[str]:
 
 
 @pytest.fixture
-def free_port() -> str:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
+def free_port() -> Iterator[str]:
+    """A port on which nobody listens, and which the system offers to nobody else meanwhile."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield str(held.getsockname()[1])
 
 
 def refusal(folder: Path, **settings: str) -> str:

@@ -46,7 +46,9 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
 ) -> None:
     symbols = [f"S{number:03d}" for number in range(60)]
     core.lift_limits(batch_size=5)
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")
     with running_sandbox() as sandbox, ExitStack() as stack:
+        sandbox.behave("delay", seconds=0.2)  # so that neither is done before the other begins
         core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols), (FX, "EUR/USD"), (DAILY, "AAPL"))
         began = core.clock()
         workers = []
@@ -56,7 +58,7 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
                 environment.setenv("FAKETIME", offset)
                 environment.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
                 worker = Worker(
-                    "drain", anew=True, url=database_url, sandbox=sandbox.url, seconds=3, number=number
+                    "drain", anew=True, url=database_url, sandbox=sandbox.url, seconds=6, number=number
                 )
                 workers.append(stack.enter_context(worker))
         for worker in workers:
@@ -95,6 +97,7 @@ def test_b4_a_change_of_the_clocks_changes_nothing_in_any_session(
     core: Core, database_url: str, clock: Clock, change: datetime
 ) -> None:
     """A day of the TTL is 24 hours, a held-off hour is an hour, and history is cut at midnight UTC."""
+    clock.stop()
     clock.set(change - timedelta(seconds=30))
     day = (change - timedelta(seconds=30)).date()
     seen = []

@@ -20,7 +20,7 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.refreshing import refreshing, work_until
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
@@ -45,7 +45,7 @@ def test_an_idle_session_that_was_cut_off_goes_unnoticed(core: Core, database_ur
         for _ in range(3):
             assert core.call("SELECT 1") == 1
             cut = killer.execute(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity"
                 " WHERE application_name = 'pricing-pipeline' AND datname = current_database()"
             ).fetchone()
             assert cut == (1,)
@@ -89,7 +89,7 @@ def test_b11_sessions_cut_off_at_random_cost_nothing(
             work_until(refresher, lambda: count(COMPLETED) == len(SYMBOLS))
     finally:
         enough.set()
-        killing.join(10)
+        killing.join()
     core.rows("SELECT pricing.expire_calls()")
     each_price_is_stored_once(core)
 
@@ -117,7 +117,7 @@ def test_b11_a_server_that_dies_under_load_loses_nothing(open_folder: Path, sand
 
             with refreshing(engine, sandbox.url) as refresher:
                 stopped = threading.Event()
-                worker = threading.Thread(target=work_until, args=(refresher, stopped.is_set, 60))
+                worker = threading.Thread(target=work_until, args=(refresher, stopped.is_set))
                 worker.start()
                 while not watch(lambda done: done >= 60)():
                     time.sleep(0.02)
@@ -125,9 +125,9 @@ def test_b11_a_server_that_dies_under_load_loses_nothing(open_folder: Path, sand
                 server.start()
                 assert core.one(COMPLETED) >= acknowledged[-1], "what was seen as done is still done"
                 assert len(core.tasks()) == len(SYMBOLS)
-                wait_until(lambda: core.one(PENDING) == 0, seconds=30)
+                wait_until(lambda: core.one(PENDING) == 0)
                 stopped.set()
-                worker.join(30)
+                worker.join(PATIENCE)
                 assert not worker.is_alive()
                 Clock(url).advance(61)
                 work_until(refresher, watch(lambda done: done == len(SYMBOLS)))

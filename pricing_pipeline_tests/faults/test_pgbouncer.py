@@ -13,15 +13,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import URL, make_url, text
+from sqlalchemy import make_url, text
 
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import LockHeld
-from pricing_pipeline.ports import require_free_port
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.patience import PATIENCE
 
 template = sample_template
 
@@ -37,9 +37,9 @@ SETTINGS = """
 [databases]
 {database} = host={host} port={port}
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {listen_port}
-unix_socket_dir =
+listen_addr =
+listen_port = 6432
+unix_socket_dir = {sockets}
 auth_type = scram-sha-256
 auth_file = {folder}/users.txt
 pool_mode = transaction
@@ -53,31 +53,31 @@ server_check_query = select 1
 def bouncer(database_url: str, open_folder: Path) -> Iterator[str]:
     """The worker's URL of this test's database, by way of a PgBouncer with three sessions."""
     direct = make_url(database_url)
-    port = require_free_port(0, "PgBouncer", "none")
-    settings, users = open_folder / "pgbouncer.ini", open_folder / "users.txt"
+    settings, users, sockets = (open_folder / name for name in ("pgbouncer.ini", "users.txt", "sockets"))
+    sockets.mkdir()
     settings.write_text(
         SETTINGS.format(
             database=direct.database,
             host=direct.query["host"],
             port=direct.query["port"],
-            listen_port=port,
+            sockets=sockets,
             folder=open_folder,
         )
     )
     users.write_text(f'"{direct.username}" "{direct.password}"\n')
     user = places.server_user(open_folder)  # as root it refuses to run
-    for path in (settings, users):
+    for path in (settings, users, sockets):
         places.give(path, user)
     assert PROGRAM is not None
     with (open_folder / "pgbouncer.log").open("wb") as log:
         process = subprocess.Popen(
             [PROGRAM, settings], stdout=log, stderr=log, **(user.popen_options() if user else {})
         )
-    url = URL.create(
-        "postgresql", direct.username, direct.password, "127.0.0.1", port, direct.database
-    ).render_as_string(hide_password=False)
+    url = direct.update_query_dict({"host": str(sockets), "port": "6432"}).render_as_string(
+        hide_password=False
+    )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 psycopg.connect(url).close()
