@@ -244,6 +244,24 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
         assert rows_read(connection) - before < 500
 
 
+def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_full(core: Core) -> None:
+    """Plans are made once for a session. A table that is known to be empty is read whole, if it may be."""
+    core.rows("ANALYZE pricing.api_call_queue_live")
+    with core.engine.begin() as connection:
+        enqueue = text(
+            "SELECT pricing.enqueue('equity_quote', array_agg('S' || n), array_agg(CAST(:priority AS integer)))"
+            " FROM generate_series(1, CAST(:symbols AS integer)) AS n"
+        )
+        complete = text("SELECT pricing.complete_tasks('{1,2,3}', gen_random_uuid())")
+        connection.execute(complete)
+        assert connection.execute(enqueue, {"priority": 1, "symbols": 1}).scalar_one() == 1
+        assert connection.execute(enqueue, {"priority": 1, "symbols": 5000}).scalar_one() == 4999
+        before = rows_read(connection)
+        assert connection.execute(enqueue, {"priority": 2, "symbols": 20}).scalar_one() == 0
+        connection.execute(complete)
+        assert rows_read(connection) - before < 500
+
+
 def test_contract_13_only_the_registry_knows_a_ttl(core: Core, clock: Clock) -> None:
     judges = core.rows(
         "SELECT p.proname, p.pronargdefaults FROM pg_proc p WHERE p.pronamespace = 'pricing'::regnamespace"

@@ -131,13 +131,14 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     held bigint[];
 BEGIN
     -- Demand first: the staleness check holds it when it raises the priority of a task that is in work.
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity'
+    PERFORM FROM pricing.demand d JOIN (
+        SELECT q.data_type, q.symbol FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity' OFFSET 0) mine USING (data_type, symbol)
     ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(mine.id) INTO held FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
@@ -149,7 +150,7 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     done bigint[];
