@@ -144,8 +144,8 @@ def forget(core: Core, clock: Clock) -> None:
 
 RECOVER = later(61, "SELECT pricing.recover_tasks()")
 TAKEN: dict[tuple[str, str, str], Step] = {
-    ("[*]", "pending", "enqueue"): lambda core, clock: core.enqueue(QUOTE, "AAPL"),
-    ("[*]", "failed", "enqueue"): unroute,
+    ("[*]", "pending", "enqueue_pairs"): lambda core, clock: core.enqueue(QUOTE, "AAPL"),
+    ("[*]", "failed", "enqueue_pairs"): unroute,
     ("pending", "processing", "claim_calls"): lambda core, clock: core.claim_one(),
     ("processing", "completed", "complete_tasks"): by_claim("complete_tasks(ARRAY[id], claim_token)"),
     ("processing", "scheduled", "fail_tasks"): by_claim(
