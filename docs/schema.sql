@@ -1144,14 +1144,14 @@ CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS v
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Judges what is due and queues what is stale, all data types at once; see enqueue_due_pairs.
-CREATE FUNCTION pricing.check_pairs_due(kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+CREATE FUNCTION pricing.check_pairs_due(kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs_due(text[],integer,text[],text[],boolean) TO pricing_worker;
 
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
@@ -1234,7 +1234,7 @@ CREATE FUNCTION pricing.enqueue_due_pairs(kinds text[], at_most integer, data_ty
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],integer,text[],text[],boolean) TO pricing_worker;
 
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Returns how many tasks are new.
-CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid) TO pricing_worker;
 
 -- Serves a slot of a scheduled type (without one: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.
@@ -1266,7 +1266,7 @@ CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message 
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
 -- Finishes tasks that the transaction holds by hold_tasks, and sets when their pairs are due again. Returns their ids.
-CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[]) TO pricing_worker;
 
 -- A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.
@@ -1318,7 +1318,7 @@ CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) 
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
 
 -- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
-CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off;
+CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.

@@ -7,7 +7,7 @@ RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, wind
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;

@@ -7,8 +7,8 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
     window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
 -- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
--- serve when it is full.
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+-- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     added integer;
@@ -131,14 +131,14 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     held bigint[];
 BEGIN
     -- Demand first: the staleness check holds it when it raises the priority of a task that is in work.
     PERFORM FROM pricing.demand d JOIN (
         SELECT q.data_type, q.symbol FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (ids) AND q.claim_token = token AND q.window_end = 'infinity' OFFSET 0) mine USING (data_type, symbol)
+        WHERE q.id = ANY (ids) AND q.claim_token = token AND NOT isfinite(q.window_end) OFFSET 0) mine USING (data_type, symbol)
     ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(mine.id) INTO held FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
@@ -150,7 +150,7 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     done bigint[];

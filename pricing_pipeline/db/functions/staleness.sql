@@ -55,7 +55,7 @@ COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], integer, text[], text[], b
 CREATE OR REPLACE FUNCTION pricing.check_pairs_due(
     kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer
 -- What is due is looked up, however much of all that is wanted it is.
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     judge record;
