@@ -1665,7 +1665,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,b
 CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
 
--- Writes the sessions of a calendar between two days, in place of those that were known. Returns how many.
+-- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 

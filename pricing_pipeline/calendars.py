@@ -126,6 +126,13 @@ def exchange_sessions(calendar: str, start: date, end: date) -> Sessions:
     )
 
 
+def known_to(connection: Connection, data_type: str, symbol: str) -> tuple[str, date] | None:
+    """The calendar of a pair's instrument, and the last day up to which its sessions are known; None without one."""
+    parameters = {"data_type": data_type, "symbol": symbol}
+    row = connection.execute(query("calendars.known_to"), parameters).one_or_none()
+    return None if row is None else (row.calendar, row.sessions_to)
+
+
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
     """What the history of a pair lacks between two days, both included, oldest first.
 

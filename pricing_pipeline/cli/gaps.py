@@ -34,6 +34,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             name: _found(connection, name, symbol, first or min(since or last_day, last_day), last_day)
             for name, since in _types(connection, symbol, data_type)
         }
+        known = {name: calendars.known_to(connection, name, symbol) for name in found}
     if as_json:
         print_json(
             {"symbol": symbol, "to": last_day, "gaps": [_row(n, gap) for n in found for gap in found[n]]}
@@ -48,6 +49,11 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
         )
     for name, gaps_ in found.items():
         hint(_advice(symbol, name, gaps_))
+        until = known[name]
+        if until is not None and until[1] < last_day:
+            hint(
+                f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that cannot be told."
+            )
 
 
 def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:
@@ -87,7 +93,7 @@ def _row(data_type: str, gap: Gap) -> dict[str, object]:
 
 def _advice(symbol: str, data_type: str, found: Sequence[Gap]) -> str:
     if not found:
-        return f"{data_type} of {symbol} has a value for every trading day."
+        return f"{data_type} of {symbol} has a value for every trading day that is known."
     wanted = [gap for gap in found if gap.kind in _FETCHABLE]
     if not wanted:
         return f"Nothing of {data_type} is worth asking for again."

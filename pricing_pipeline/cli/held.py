@@ -211,7 +211,7 @@ def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], a
         "sent": ", ".join(f"{name} {given}" for name, given in bar.items()) or value.value,
         "by": f"{value.provider}, call {value.call_id}",
         "not believed": f"{value.kind}: {value.reason}",
-        "came": f"{value.times} times, last at {moment(value.last_seen_at)}",
+        "came": f"{'once' if value.times == 1 else f'{value.times} times, last'} at {moment(value.last_seen_at)}",
         "decided": decided,
         "because": value.resolution,
     }

@@ -3,8 +3,11 @@
 All belong to `latest_price`, which no run materializes: those of `price_history` would be steps of every backfill.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import dagster as dg
@@ -19,6 +22,8 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType, Fetcher
 
 _GUIDE = "docs/operations.md"
+_PAGE = Path(__file__).resolve().parents[2] / _GUIDE
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _TOLD_KINDS = ("not_asked", "failed", "queued", "held", "provider_has_none")
 
 
@@ -87,6 +92,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             symbols=row.symbols,
             symbols_with_gaps=row.lacking,
             without_calendar=row.without_calendar,
+            calendar_ended=row.calendar_ended,
             **{kind: row.sessions.get(kind, 0) for kind in _TOLD_KINDS},
         )
         numbers |= inline_table(
@@ -121,6 +127,11 @@ def _said_of_gaps(row: checks.Gaps, none: int, is_poor: bool) -> str:
         )
     if row.without_calendar:
         said += f" {row.without_calendar} symbols have no trading calendar, so theirs are not known."
+    if row.calendar_ended:
+        said += (
+            f" Of {row.calendar_ended} symbols trading days are known up to a day in the past only; gaps since then "
+            "are not. A newer exchange-calendars may know more."
+        )
     return said
 
 
@@ -233,6 +244,23 @@ CHECKS = (
 )
 
 
+@cache
+def what_to_do(anchor: str) -> dg.MetadataValue:
+    """The section of the operations page for a check, read where the check failed; its name where the page is not.
+
+    The Dagster UI shows it behind a link. Its own links lead nowhere there, so only their words stay.
+    """
+    named = dg.MetadataValue.text(f"{_GUIDE}#{anchor}")
+    if not _PAGE.is_file():
+        return named
+    for section in re.split(r"^## ", _PAGE.read_text(), flags=re.MULTILINE)[1:]:
+        title, _, body = section.partition("\n")
+        if title.lower().replace(" ", "-") == anchor:
+            words = _LINK.sub(r"\1", body).strip()
+            return dg.MetadataValue.md(f"**{title}** ({_GUIDE}#{anchor})\n\n{words}")
+    return named
+
+
 def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
     """All checks of all data types, as one step."""
 
@@ -270,7 +298,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                     description=verdict.sentence,
                     metadata={
                         **verdict.numbers,
-                        "what_to_do": dg.MetadataValue.text(f"{_GUIDE}#{check.anchor}"),
+                        "what_to_do": what_to_do(check.anchor),
                     },
                 )
 

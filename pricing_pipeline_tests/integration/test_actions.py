@@ -305,6 +305,29 @@ def test_f5_yfinance_days_a_hundred_times_too_high_or_low_are_held(core: Core, f
     assert {row.kind for row in held} <= {"unit", "spike"}
 
 
+def test_f5_yfinance_missing_rows_are_gaps_and_nothing_fills_them(core: Core) -> None:
+    """The source answers for a month and leaves out two days of it: told as gaps, by day, and not filled forward."""
+    days = [on for on in range(1, 32) if day(on).weekday() < 5]
+    core.call(
+        "SELECT pricing.store_sessions('XNYS', :first, :last, :days, :opens, :closes)",
+        first=day(1),
+        last=day(31),
+        days=[day(on) for on in days],
+        opens=[midnight(day(on)) + timedelta(hours=14) for on in days],
+        closes=[midnight(day(on)) + timedelta(hours=21) for on in days],
+    )
+    there = [on for on in days if on not in (10, 11)]
+    bring(core, *(bar(on, str(100 + on)) for on in there), told=[])
+    assert sorted(closes(core)) == there
+    gaps = core.rows(
+        "SELECT first_day, last_day, sessions, kind FROM pricing.gaps(:t, 'AAPL', :a, :b)",
+        t=DAILY,
+        a=day(1),
+        b=day(31),
+    )
+    assert [tuple(gap) for gap in gaps] == [(day(10), day(11), 2, "provider_has_none")]
+
+
 def test_f5_yfinance_a_missing_dividend_shows_when_its_source_takes_it_off(core: Core) -> None:
     """The event is missing, the past comes 0.8 % lower: found by its one ratio, and not taken for corrections."""
     bring(core, *(bar(on, close) for on, close in PAST.items()), told=[])

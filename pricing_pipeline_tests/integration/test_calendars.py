@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -420,3 +421,51 @@ def test_f7_a_pair_whose_market_is_closed_counts_as_fresh(core: Core, clock: Clo
     with core.engine.connect() as connection:
         (row,) = demand.freshness(connection, [QUOTE])
     assert (row.watched, row.fresh, row.late) == (1, 1, 0)
+
+
+def test_f7_when_the_days_of_a_calendar_are_over_the_ttl_counts_and_no_gap_is_made_up(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    """The library knows XBOM to the end of 2026. In 2027 what is watched or scheduled is still refreshed."""
+    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    clock.set(utc("2026-12-30 19:00"))
+    asked = []
+    for _ in range(30):  # half a day each: a look, and an answer if one was asked for
+        core.heartbeat("ann", (NAV, FUND))
+        look(core)
+        for call in core.claim("mfapi"):
+            asked.append(core.clock())
+            yesterday = core.clock().date() - timedelta(days=1)
+            core.store(call, observation(FUND, "10.00", midnight(yesterday), currency="INR"))
+            core.complete(call)
+        clock.advance(43_200)
+    assert sum(at.year == 2027 for at in asked) >= 12, "about once in its TTL of a day"
+    assert max(later - earlier for earlier, later in pairwise(asked)) <= timedelta(days=2)
+    (why,) = cli("why", FUND, "--data-type", NAV, "--json").json["reasons"]
+    assert why["state"] in ("fresh", "due")
+
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '-infinity'")
+    clock.advance(43_200)
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.call("SELECT pricing.enqueue_scheduled(:t, NULL)", t=NAV)
+    assert FUND in {task.symbol for task in core.tasks() if task.status == "pending"}, "the schedule goes on"
+
+    told = cli("gaps", FUND, "--data-type", NAV, "--from", "2027-01-01", "--to", "2027-01-10")
+    assert told.stdout == "", "no day is called missing that nobody knows to be one"
+    assert "Trading days of XBOM are known to 2026-12-31 only" in told.stderr
+    windows = core.rows(
+        "SELECT first_day, last_day FROM pricing.missing_windows(:t, '2027-02-01', '2027-02-10', ARRAY[:s])",
+        t=NAV,
+        s=FUND,
+    )
+    assert [tuple(row) for row in windows] == [(date(2027, 2, 1), date(2027, 2, 10))], "of it all is asked"
+
+
+def test_f7_a_calendar_that_is_about_to_end_is_warned_of(core: Core, clock: Clock) -> None:
+    warned = "SELECT count(*) FROM pricing.warnings WHERE source = 'extend_calendars' AND subject = 'XBOM'"
+    clock.set(utc("2026-12-10 12:00"))
+    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    assert core.one(warned) == 0
+    clock.set(utc("2026-12-20 12:00"))
+    fill(core, "XBOM", "2026-06-01", "2026-12-31")
+    assert core.one(warned) == 1

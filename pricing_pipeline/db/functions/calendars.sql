@@ -28,6 +28,11 @@ BEGIN
     UPDATE pricing.calendars c
     SET filled_at = now_, sessions_from = least(c.sessions_from, from_day), sessions_to = greatest(c.sessions_to, to_day)
     WHERE c.calendar = wanted_calendar;
+    IF to_day < (now_ AT TIME ZONE 'UTC')::date + 14 THEN
+        PERFORM pricing.warn('extend_calendars', wanted_calendar, pg_catalog.format(
+            'trading days of %s are known to %s only: after that its instruments go by their TTL, and their gaps are not known. A newer exchange-calendars may know more',
+            wanted_calendar, to_day), '01000');
+    END IF;
     -- A day of mourning is told days before: what was a session is none any more.
     DELETE FROM pricing.calendar_sessions s
     WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day AND NOT s.session = ANY (days);
@@ -39,7 +44,7 @@ BEGIN
     RETURN cardinality(days);
 END $$;
 COMMENT ON FUNCTION pricing.store_sessions(text, date, date, date[], timestamptz[], timestamptz[]) IS
-    'Writes the sessions of a calendar between two days, in place of those that were known. Returns how many.';
+    'Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void

@@ -16,6 +16,12 @@ SELECT pricing.store_own_sessions(:calendar, CAST(:from_day AS date), CAST(:to_d
 SELECT pricing.warn('extend_calendars', :calendar, :message, 'P0002'),
        pricing.note_unknown_calendar(:calendar);
 
+-- name: known_to
+-- The calendar of an instrument, and up to which day its sessions are known.
+SELECT c.calendar, c.sessions_to FROM pricing.data_type_registry r
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, :symbol) JOIN pricing.calendars c USING (calendar)
+WHERE r.data_type = :data_type AND c.sessions_to IS NOT NULL;
+
 -- name: gaps
 -- Sessions of a pair without a value between two days, joined to gaps with their kinds.
 SELECT first_day, last_day, sessions, kind, detail

@@ -1,7 +1,7 @@
 -- name: gaps
 -- Of daily types, over the last year: trading days between the first and last value of each symbol, and by kind how many lack one.
 WITH pairs AS MATERIALIZED (
-    SELECT r.data_type, i.symbol, c.calendar, e.first_on, e.last_on
+    SELECT r.data_type, i.symbol, c.calendar, c.sessions_to < (n.at AT TIME ZONE 'UTC')::date AS has_ended, e.first_on, e.last_on
     FROM (SELECT pricing.clock() AS at OFFSET 0) n
     CROSS JOIN pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
     LEFT JOIN pricing.calendars c ON c.calendar = i.calendar AND c.sessions_from IS NOT NULL
@@ -29,7 +29,8 @@ counted AS MATERIALIZED (
 found AS MATERIALIZED (
     SELECT c.data_type, c.symbol, g.* FROM counted c
     CROSS JOIN LATERAL pricing.gaps(c.data_type, c.symbol, c.first_on, c.last_on) g WHERE c.lacking > 0)
-SELECT r.data_type, coalesce(a.symbols, 0) AS symbols, coalesce(a.unknown, 0) AS without_calendar, coalesce(a.expected, 0) AS expected,
+SELECT r.data_type, coalesce(a.symbols, 0) AS symbols, coalesce(a.unknown, 0) AS without_calendar,
+       coalesce(a.ended, 0) AS calendar_ended, coalesce(a.expected, 0) AS expected,
        (SELECT jsonb_object_agg(k.kind, k.sessions)
         FROM (SELECT f.kind, sum(f.sessions) AS sessions FROM found f WHERE f.data_type = r.data_type GROUP BY 1) k) AS sessions,
        (SELECT count(DISTINCT f.symbol) FROM found f WHERE f.data_type = r.data_type AND f.kind IN ('not_asked', 'failed')) AS lacking,
@@ -37,7 +38,8 @@ SELECT r.data_type, coalesce(a.symbols, 0) AS symbols, coalesce(a.unknown, 0) AS
         FROM (SELECT f.* FROM found f WHERE f.data_type = r.data_type AND f.kind <> 'queued'
               ORDER BY f.kind IN ('not_asked', 'failed') DESC, f.last_day DESC, f.symbol LIMIT 8) f) AS examples
 FROM pricing.data_type_registry r
-LEFT JOIN (SELECT c.data_type, count(c.calendar) AS symbols, count(*) - count(c.calendar) AS unknown, sum(c.expected)::bigint AS expected
+LEFT JOIN (SELECT c.data_type, count(c.calendar) AS symbols, count(*) - count(c.calendar) AS unknown,
+                  count(*) FILTER (WHERE c.has_ended) AS ended, sum(c.expected)::bigint AS expected
            FROM counted c GROUP BY 1) a USING (data_type)
 WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
 
