@@ -22,6 +22,8 @@ from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "report_freshness"
 
+pytestmark = pytest.mark.usefixtures("still")
+
 
 def told(tick: SensorExecutionData) -> list[str]:
     """The data types a tick vouches for. It never says anything else."""

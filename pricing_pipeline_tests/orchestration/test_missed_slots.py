@@ -18,6 +18,8 @@ from pricing_pipeline_tests.fix_database import Clock
 FUNDS = {"118632", "119551", "120841", "125497"}
 SENSOR = "refresh_watched"
 
+pytestmark = pytest.mark.usefixtures("still")
+
 
 def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)

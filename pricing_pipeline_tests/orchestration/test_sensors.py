@@ -21,6 +21,8 @@ from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "refresh_watched"
 
+pytestmark = pytest.mark.usefixtures("still")
+
 
 def requested(tick: SensorExecutionData) -> dg.RunRequest:
     assert tick.run_requests, tick.skip_message
@@ -163,6 +165,7 @@ def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
 ) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     first = stage.tick(SENSOR)
+    clock.advance(1)
     begin_drain(core)
     clock.advance(14)
     assert "at work" in str(stage.tick(SENSOR, first.cursor).skip_message)
@@ -173,6 +176,7 @@ def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
 def test_g3_a_drain_that_came_and_went_makes_nobody_wait(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     first = stage.tick(SENSOR)
+    clock.advance(1)
     drain = begin_drain(core)
     core.rows("SELECT pricing.end_drain(CAST(:drain AS uuid))", drain=drain)
     # A drain that fails as it begins must not be launched with every tick, either.

@@ -185,6 +185,7 @@ def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, c
 
 def test_b1_no_second_reload_while_one_is_under_way(stage: Stage, core: Core, clock: Clock) -> None:
     """What would come of another ask is a reload that starts from the beginning."""
+    clock.stop()
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'fx_rate'")
     version = core.one("SELECT version FROM pricing.registry_state")
     asked = json.dumps({"version": version, "at": core.clock().timestamp()})
