@@ -7,7 +7,7 @@ columns are judged by is in plausibility.py, what they are read from in provider
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -187,6 +187,16 @@ def spans(observations: Iterable[Observation]) -> dict[str, tuple[datetime, date
 def symbols_of(observations: Iterable[Observation]) -> set[str]:
     """Of which symbols there are values."""
     return {observations.symbol} if isinstance(observations, Bars) else {row.symbol for row in observations}
+
+
+def by_symbol(observations: Iterable[Observation]) -> Mapping[str, Sequence[Observation]]:
+    """The values of each symbol."""
+    if isinstance(observations, Bars):
+        return {observations.symbol: observations}
+    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in observations:
+        found[row.symbol].append(row)
+    return found
 
 
 def of_symbols(observations: Sequence[Observation], symbols: Container[str]) -> Sequence[Observation]:

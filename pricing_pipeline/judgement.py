@@ -5,14 +5,13 @@ Nothing is written here; settling.py stores what is believed and has the quarant
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from pricing_pipeline import quarantine
-from pricing_pipeline.bars import Bars, of_symbols
+from pricing_pipeline.bars import by_symbol, of_symbols
 from pricing_pipeline.domain import (
     Answer,
     Call,
@@ -53,21 +52,11 @@ def judged(
 
 def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
     """What of the values can be believed, by symbol, without asking what was doubted before."""
-    by_symbol: dict[str, Sequence[Observation]] = (
-        {given.symbol: given} if isinstance(given, Bars) else _by_symbol(given)
-    )
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol.items()
+        for symbol, rows in by_symbol(given).items()
     }
-
-
-def _by_symbol(given: Iterable[Observation]) -> dict[str, Sequence[Observation]]:
-    found: defaultdict[str, list[Observation]] = defaultdict(list)
-    for row in given:
-        found[row.symbol].append(row)
-    return dict(found)
 
 
 def is_level_doubted(verdict: Verdict | None) -> bool:

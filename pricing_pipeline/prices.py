@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import columns
-from pricing_pipeline.bars import Bars, StoredValues, spans, symbols_of
+from pricing_pipeline.bars import Bars, StoredValues, by_symbol, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
@@ -140,15 +140,9 @@ def store(
     if not observations:
         return []
     about = known(connection, call, observations) if known_symbols is None else known_symbols
-    symbol, *others = symbols_of(observations)
-    if isinstance(observations, Bars) and not about[symbol].stored:
-        copied = _copied(connection, call, observations, about[symbol])
-        if copied is not None:
-            return [copied]
-    if call.window is not None and not others:
-        parameters = columns.of_one(call, observations, about[symbol])
-        merged = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
-        return [Stored(symbol, added, revised) for added, revised in merged]
+    if call.window is not None:
+        found = by_symbol(observations)
+        return [_store_span(connection, call, found[symbol], about[symbol]) for symbol in sorted(found)]
     merged = driver_rows(connection, driver_query("prices.merge"), columns.of_all(call, observations, about))
     return [
         Stored(symbol, added, revised, outcome == "stale_source")
@@ -156,15 +150,21 @@ def store(
     ]
 
 
-def _copied(connection: Connection, call: Call, bars: Bars, about: Known) -> Stored | None:
-    """Copy bars of days of which none is stored into history; None, with nothing stored, if that cannot be."""
-    parameters = {"data_type": call.data_type, "symbol": bars.symbol, "currency": bars.currency}
-    ((now,),) = driver_rows(connection, driver_query("prices.verify"), parameters)
-    rows = columns.of_new(call, bars, about, now)
-    if rows is None:
-        return None
-    driver_copy(connection, driver_query("prices.copy_history"), rows)
-    return Stored(bars.symbol, len(bars), 0)
+def _store_span(
+    connection: Connection, call: Call, observations: Sequence[Observation], about: Known
+) -> Stored:
+    """Store the values of one symbol's days: bars by columns are copied, if none of their days is stored."""
+    symbol = observations[0].symbol
+    if isinstance(observations, Bars) and not about.stored:
+        named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
+        ((now,),) = driver_rows(connection, driver_query("prices.verify"), named)
+        rows = columns.of_new(call, observations, about, now)
+        if rows is not None:
+            driver_copy(connection, driver_query("prices.copy_history"), rows)
+            return Stored(symbol, len(observations), 0)
+    parameters = columns.of_one(call, observations, about)
+    ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
+    return Stored(symbol, added, revised)
 
 
 def settle(

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import prices
 from pricing_pipeline.bars import Bars
-from pricing_pipeline.domain import Call, Observation, Window
+from pricing_pipeline.domain import Call, Observation, Stored, Window
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.audit import audit
@@ -253,6 +253,24 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     )
     (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
     assert tuple(kept) == (1050, 2)
+
+
+def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(core: Core) -> None:
+    """One is new, one has a day that was corrected, one is the same again."""
+    old = {symbol: list(bars_of("10.50000", "10.51000", symbol=symbol)) for symbol in ("AAPL", "MSFT")}
+    call = next_call(core, DAILY, "AAPL", "MSFT", days=MARCH)
+    with core.engine.begin() as connection:
+        assert len(prices.store(connection, call, old["AAPL"] + old["MSFT"])) == 2
+    before = versions(core)
+    call = next_call(core, DAILY, "AAPL", "IBM", "MSFT", days=MARCH)
+    corrected = list(bars_of("10.50000", "10.52000", "10.53000", symbol="MSFT"))
+    new = list(bars_of("9.00000", symbol="IBM"))
+    with core.engine.begin() as connection:
+        stored = prices.store(connection, call, corrected + new + old["AAPL"])
+    assert stored == [Stored("AAPL", 0, 0), Stored("IBM", 1, 0), Stored("MSFT", 1, 1)]
+    assert len(set(before) - set(versions(core))) == 1, "all but the corrected day stay as they were"
+    kept = core.rows("SELECT symbol, amount, scale FROM pricing.price_revisions")
+    assert [tuple(row) for row in kept] == [("MSFT", 1051, 2)]
 
 
 @pytest.mark.parametrize("volume", ["0", "7", "10000", "120000000", "123456789012345678", "9" * 18])
