@@ -1699,6 +1699,10 @@ GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[]) TO pricing_wor
 CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, pricing_worker;
 
+-- Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a true move.
+CREATE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol text, first_day date, last_day date) RETURNS TABLE(ex_on date, new_shares integer, old_shares integer) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_reader, pricing_worker;
+
 -- How long after the close a daily value is looked for while nothing was learned. Funds are valued in the evening.
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;

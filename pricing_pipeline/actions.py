@@ -196,6 +196,17 @@ def read(
     ]
 
 
+def untold_splits(
+    connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
+) -> list[Split]:
+    """Steps of prices as traded, between two days (both included), that look like a split of which nobody has told."""
+    parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
+    return [
+        Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
+        for row in connection.execute(query("actions.untold_splits"), parameters)
+    ]
+
+
 def classes(connection: Connection, symbol: str) -> list[str]:
     """Asset classes in which an instrument has this symbol."""
     return list(connection.execute(query("actions.classes"), {"symbol": symbol}).scalars())

@@ -61,7 +61,10 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Values of a type that wait for a person, of how many symbols, since when; `priced` symbols have a price."""
+    """Values of a type that wait for a person, of how many symbols, since when; `priced` symbols have a price.
+
+    `untold_splits` are steps of the last year's daily prices as traded that look like a split of which nobody has told.
+    """
 
     data_type: str
     held: int
@@ -69,6 +72,7 @@ class Outliers:
     oldest: datetime | None
     kinds: Sequence[str] | None
     priced: int
+    untold_splits: Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)

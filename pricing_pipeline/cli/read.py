@@ -135,11 +135,14 @@ def history(
         if not bars:
             reads.require_instruments(connection, kind, [symbol])
         missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
+        untold: list[Split] = []
         to_mark = history_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
             known = actions.read(connection, kind.asset_class, symbol, as_of)
             until = reads.today(connection) if as_of is None else as_of.astimezone(UTC).date()
             missing = _what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])
+            if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
+                untold = actions.untold_splits(connection, data_type, symbol, days.start, days.end)
     if as_json:
         asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
@@ -161,6 +164,12 @@ def history(
             hint("Their source has divided these prices by every split since their day.")
     if missing:
         hint(missing)
+    for split in untold:
+        shares = f"{split.new_shares}:{split.old_shares}"
+        hint(
+            f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
+            f"pricing-pipeline actions add {symbol} {split.ex_on} --split {shares}"
+        )
 
 
 def _row(bar: Bar, kind: DataType) -> dict[str, Any]:

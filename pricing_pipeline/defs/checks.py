@@ -137,16 +137,24 @@ def _said_of_gaps(row: checks.Gaps, none: int, is_poor: bool) -> str:
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
     def judged(row: checks.Outliers) -> _Verdict:
-        numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced)
+        untold = row.untold_splits or ()
+        numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced, untold_splits=len(untold))
+        numbers |= _examples(untold[:5])
         if row.oldest is not None:
             numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
-        if not row.held:
-            return _Verdict("No value waits for a decision.", numbers)
-        said = (
-            f"{row.held} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and wait "
-            "for a person. `pricing-pipeline quarantine list` shows them."
-        )
-        return _Verdict(said, numbers, True, 20 * row.symbols > max(row.priced, 20))
+        said = "No value waits for a decision."
+        if row.held:
+            said = (
+                f"{row.held} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and "
+                "wait for a person. `pricing-pipeline quarantine list` shows them."
+            )
+        if untold:
+            said += (
+                f" {len(untold)} step(s) of the last year look like splits that nobody told, such as {untold[0]}: "
+                "adjusted histories jump there until `pricing-pipeline actions add` enters them."
+            )
+        is_fault = row.held > 0 or bool(untold)
+        return _Verdict(said, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
     return _each(checks.outliers(connection, names), judged)
 
@@ -221,7 +229,7 @@ CHECKS = (
     ),
     _Check(
         "outliers",
-        "No value that a provider sent waits for a person's decision.",
+        "No value that a provider sent waits for a person's decision, and no price steps like an untold split.",
         "values-are-held",
         _is_price,
         _outliers,

@@ -46,6 +46,20 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     before = core.clock()
     clock.advance(60)
     assert "no split or dividend of AAPL is known" in cli("actions", "list", "AAPL").stdout
+    read = (
+        "history",
+        "AAPL",
+        "--data-type",
+        DAILY,
+        "--from",
+        "2020-08-27",
+        "--to",
+        "2020-08-31",
+        "--adjust",
+        "splits",
+    )
+    looks_so = "hint: On 2020-08-31 the price steps like a split of 4:1, and none is known."
+    assert looks_so in cli(*read).stderr
     made = cli(
         "actions",
         "add",
@@ -63,6 +77,7 @@ def test_f5_a_forgotten_split_is_entered_read_and_taken_back(
     )
     assert closes(core, Adjust.SPLITS) == ["100", "125", "129"]
     assert closes(core, Adjust.SPLITS, as_of=before) == ["400", "500", "129"]
+    assert looks_so not in cli(*read).stderr
     (told,) = cli("actions", "list", "AAPL", "--json").json["actions"]
     assert (told["kind"], told["new_shares"], told["old_shares"], told["ex_on"]) == (
         "split",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import dagster as dg
@@ -279,6 +279,38 @@ def test_f6_what_a_second_provider_says_of_a_held_value_fails_the_check_until_a_
     assert facts(check)["examples"] == "AAPL: 7250 twelvedata, 72.5 yahoo"
     core.rows("SELECT pricing.decide_held(value_id, 'rejected', 'ann') FROM pricing.quarantined_values")
     assert evaluated(stage, "agreement")[QUOTE].passed
+
+
+def test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not(
+    stage: Stage, core: Core
+) -> None:
+    known(core, "AAPL")
+    known(core, "IBM")
+    for symbol, volume in (("AAPL", 900), ("IBM", 9000)):
+        put(core, DAILY, symbol, *range(31, 60), amount=20000)
+        put(core, DAILY, symbol, *range(20, 31), amount=10100)
+        core.rows("UPDATE pricing.price_history SET volume = 1000 WHERE symbol = :symbol", symbol=symbol)
+        core.rows(
+            "UPDATE pricing.price_history SET volume = :volume WHERE symbol = :symbol AND observed_at ="
+            " date_trunc('day', pricing.clock(), 'UTC') - interval '30 days'",
+            symbol=symbol,
+            volume=volume,
+        )
+    check = evaluated(stage, "outliers")[DAILY]
+    told = facts(check)
+    assert (check.passed, check.severity, told["held"], told["untold_splits"]) == (
+        False,
+        dg.AssetCheckSeverity.WARN,
+        0,
+        1,
+    )
+    on = core.clock().date() - timedelta(days=30)
+    assert told["examples"] == f"AAPL {on} 2:1"
+    core.rows(
+        "SELECT pricing.enter_action('equity', 'AAPL', CAST(:on AS date), 'split', 2, 1, NULL, NULL, 'ann')",
+        on=on,
+    )
+    assert evaluated(stage, "outliers")[DAILY].passed
 
 
 def test_f5_many_revisions_fail_a_check(stage: Stage, core: Core) -> None:

@@ -8,6 +8,10 @@ SELECT ex_on, kind, new_shares, old_shares, amount * CAST('1e-' || scale AS nume
        entered_by, reason
 FROM pricing.actions_as_of(:asset_class, :symbol, CAST(:as_of AS timestamptz));
 
+-- name: untold_splits
+-- Steps of a history that look like a split of which nobody has told.
+SELECT ex_on, new_shares, old_shares FROM pricing.untold_splits(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));
+
 -- name: classes
 -- Asset classes in which there is an instrument of a symbol.
 SELECT asset_class FROM pricing.instruments WHERE symbol = :symbol ORDER BY 1;
