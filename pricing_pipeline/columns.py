@@ -62,13 +62,13 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "times": f"{{{' 00:00+00,'.join(observations.days.astype(str))} 00:00+00}}",
-        "amounts": arrays.plain(closes.tolist()),
-        "open_amounts": arrays.plain(opens.tolist()),
-        "high_amounts": arrays.plain(highs.tolist()),
-        "low_amounts": arrays.plain(lows.tolist()),
-        "scales": arrays.plain(scales.tolist()),
-        "volumes": arrays.plain(observations.volumes.tolist()),
+        "times": copying.array(copying.times(observations.microseconds), "timestamptz"),
+        "amounts": copying.array(copying.bigints(closes), "bigint"),
+        "open_amounts": copying.array(copying.bigints(opens), "bigint"),
+        "high_amounts": copying.array(copying.bigints(highs), "bigint"),
+        "low_amounts": copying.array(copying.bigints(lows), "bigint"),
+        "scales": copying.array(copying.smallints(scales), "smallint"),
+        "volumes": copying.array(copying.numerics(observations.volumes), "numeric"),
     }
 
 

@@ -1,4 +1,4 @@
-"""Rows as COPY's binary format spells them, made a column at a time. What the columns mean is the caller's.
+"""Columns as PostgreSQL's binary formats spell them: rows for COPY, and arrays. What the columns mean is the caller's.
 
 The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format"; its numeric is that of numeric_recv.
 """
@@ -9,6 +9,10 @@ import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 
 if TYPE_CHECKING:
     from numpy import int64
@@ -53,6 +57,36 @@ def rows(count: int, fields: Sequence[bytes | Values | None]) -> bytes:
     for offset, column in columns.items():
         table[str(offset)] = column
     return b"".join((_HEADER, table.data, _TRAILER))
+
+
+class Array(bytes):
+    """A column as a parameter that is an array."""
+
+    __slots__ = ()
+
+
+class _ArrayDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Array) -> bytes:
+        return bytes(obj)
+
+
+psycopg.adapters.register_dumper(Array, _ArrayDumper)
+
+
+def array(values: Values, kind: str) -> Array:
+    """Values as an array of this type, one of those that are made here."""
+    import numpy as np
+
+    layout = np.dtype([("width", ">i4"), ("value", values.dtype, values.shape[1:])])
+    table = np.empty(len(values), dtype=layout)
+    table["width"], table["value"] = values.nbytes // len(values), values
+    return Array(struct.pack(">5i", 1, 0, _TYPES[kind], len(values), 1) + table.tobytes())
+
+
+_TYPES = {"bigint": 20, "smallint": 21, "timestamptz": 1184, "numeric": 1700}
+"""OIDs of PostgreSQL's own types, which never change."""
 
 
 def bigints(numbers: NDArray[int64]) -> Values:

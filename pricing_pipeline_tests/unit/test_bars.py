@@ -11,7 +11,6 @@ from decimal import Decimal
 from functools import cache
 from itertools import starmap
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -19,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pricing_pipeline import columns
 from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
-from pricing_pipeline.domain import Adjustment, Call, Fetcher, Observation, Window
-from pricing_pipeline.exact import amounts_of, scale_of
+from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
+from pricing_pipeline.exact import amounts_of, scale_of, to_amount
 from pricing_pipeline.knowledge import Known, Point
 from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import flat
@@ -296,15 +294,12 @@ def test_a9_amounts_of_columns_are_those_of_each_bar(
         assert exact is None
         return
     assert exact is not None
-    scales, amounts = exact
+    scales, amounts_ = exact
     assert scales.tolist() == [scale_of(row, at_least) for row in bars]
-    call = Call(
-        1, "p", "k", "t", Fetcher.DAILY_BARS, YEAR, (), UUID(int=0), datetime(2026, 11, 20, tzinfo=UTC)
-    )
-    short = columns.of_one(call, bars, Known(scale=at_least))
-    long = columns.of_one(call, list(bars), Known(scale=at_least))
-    for name in ("scales", "amounts", "open_amounts", "high_amounts", "low_amounts", "volumes"):
-        assert short[name] == long[name]
+    for prices_, name in zip(amounts_, ("open", "high", "low", "close"), strict=True):
+        assert prices_.tolist() == [
+            to_amount(getattr(row, name), scale) for row, scale in zip(bars, scales.tolist(), strict=True)
+        ]
 
 
 def test_f6_where_no_bar_is_left_there_is_nothing_to_compare() -> None:
