@@ -1265,9 +1265,9 @@ GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
--- Finishes tasks that the transaction holds by hold_tasks, and sets when their pairs are due again. Returns their ids.
-CREATE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[]) TO pricing_worker;
+-- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.
+CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, are_wanted boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,boolean) TO pricing_worker;
 
 -- A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1316,6 +1316,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing
 -- Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
+
+-- Locks the demand of the pairs that a claim's tasks refresh, until the transaction ends. Returns whether there is any.
+CREATE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.hold_pairs(bigint[],uuid) TO pricing_worker;
 
 -- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
 CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;

@@ -22,7 +22,7 @@ RELEASED = {
     "0012_reviews.sql": "84e4f95533f2f9ce",
     "0013_action_lists.sql": "cc45d030b46e6cb6",
     "0014_room_for_claims.sql": "214fdd7bf3a3dd6c",
-    "0015_one_check.sql": "8aa2210ef56536c2",
+    "0015_one_check.sql": "ba2f1d9516b345c1",
     "0016_bars_as_they_are.sql": "517ed77ede05b0c0",
     "0017_second_opinions.sql": "495481ac95259971",
 }

@@ -130,16 +130,26 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
     'Queues symbols of one data type, as enqueue_pairs does.';
 
 
+CREATE OR REPLACE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    PERFORM FROM pricing.demand d JOIN (
+        SELECT q.data_type, q.symbol FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (ids) AND q.claim_token = token AND NOT isfinite(q.window_end) OFFSET 0) mine USING (data_type, symbol)
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION pricing.hold_pairs(bigint[], uuid) IS
+    'Locks the demand of the pairs that a claim''s tasks refresh, until the transaction ends. Returns whether there is any.';
+
+
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     held bigint[];
 BEGIN
-    -- Demand first: the staleness check holds it when it raises the priority of a task that is in work.
-    PERFORM FROM pricing.demand d JOIN (
-        SELECT q.data_type, q.symbol FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (ids) AND q.claim_token = token AND NOT isfinite(q.window_end) OFFSET 0) mine USING (data_type, symbol)
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    -- Demand first, as everywhere.
+    PERFORM pricing.hold_pairs(ids, token);
     SELECT array_agg(mine.id) INTO held FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token ORDER BY q.id FOR UPDATE) mine;
@@ -149,14 +159,16 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
     'The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[]) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL, are_wanted boolean DEFAULT true)
+RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     done bigint[];
 BEGIN
     WITH gone AS (
-        DELETE FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) RETURNING q.*),
+        DELETE FROM pricing.api_call_queue_live q
+        WHERE q.id = ANY (held) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token)) RETURNING q.*),
     kept AS (
         INSERT INTO pricing.api_call_queue_completed
             (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
@@ -177,18 +189,19 @@ BEGIN
             became_due_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
         FROM gone g JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
-        WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol) AND g.window_end = 'infinity')
+        WHERE are_wanted AND (d.data_type, d.symbol) = (g.data_type, g.symbol) AND g.window_end = 'infinity')
     SELECT array_agg(g.id) INTO done FROM gone g;
     RETURN coalesce(done, '{}');
 END $$;
-COMMENT ON FUNCTION pricing.finish_held(bigint[]) IS
-    'Finishes tasks that the transaction holds by hold_tasks, and sets when their pairs are due again. Returns their ids.';
+COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, boolean) IS
+    'Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    RETURN pricing.finish_held(pricing.hold_tasks(ids, token));
+    -- The fence and the end of a task are one step here: nothing is stored between them.
+    RETURN pricing.finish_held(ids, token, pricing.hold_pairs(ids, token));
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
     'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';
