@@ -93,19 +93,26 @@ BEGIN
             SELECT k.data_type, k.fetcher, cap.units_per_call, cap.units_per_symbol, cap.batch_size, cap.window_batch_size
             FROM pricing.provider_capabilities cap JOIN pricing.data_type_registry k USING (fetcher)
             WHERE cap.provider = wanted_provider),
-        seated AS (
-            SELECT p.*, k.fetcher, k.units_per_call, k.units_per_symbol,
-                   (row_number() OVER (PARTITION BY p.data_type, p.window_start, p.window_end, p.parts ORDER BY p.place) - 1)
-                       / greatest(1, CASE WHEN p.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END / p.parts) AS nth
-            FROM placed p JOIN kinds k USING (data_type)
-            -- Calls for one symbol are made one after the other.
-            WHERE p.place IN (SELECT min(x.place) FROM placed x GROUP BY x.symbol))
-        SELECT s.data_type, s.fetcher, s.window_start, s.window_end, s.units_per_call, s.units_per_symbol,
-               count(*)::integer AS tasks, sum(s.est_bytes)::bigint AS est_bytes,
-               array_agg(s.id ORDER BY s.place) AS ids, array_agg(s.symbol ORDER BY s.place) AS symbols,
-               array_agg(s.est_bytes ORDER BY s.place) AS sizes, array_agg(s.priority ORDER BY s.place) AS priorities,
-               array_agg(s.attempt + 1::smallint ORDER BY s.place) AS attempts
-        FROM seated s GROUP BY 1, 2, 3, 4, 5, 6, s.parts, s.nth ORDER BY min(s.place) LIMIT max_calls
+        kinds_of_calls AS (
+            SELECT p.data_type, p.window_start, p.window_end, p.parts, array_agg(p.place) AS places, array_agg(p.id) AS ids,
+                   array_agg(p.symbol) AS symbols, array_agg(p.est_bytes) AS sizes, array_agg(p.priority) AS priorities,
+                   array_agg(p.attempt + 1::smallint) AS attempts
+            FROM (SELECT x.* FROM placed x
+                  -- Calls for one symbol are made one after the other.
+                  WHERE x.place IN (SELECT min(y.place) FROM placed y GROUP BY y.symbol)
+                  ORDER BY x.data_type, x.window_start, x.window_end, x.parts, x.place) p
+            GROUP BY 1, 2, 3, 4)
+        SELECT c.data_type, k.fetcher, c.window_start, c.window_end, k.units_per_call, k.units_per_symbol,
+               cardinality(c.ids[f.first:f.last]) AS tasks,
+               (SELECT sum(size) FROM unnest(c.sizes[f.first:f.last]) AS size)::bigint AS est_bytes,
+               c.ids[f.first:f.last] AS ids, c.symbols[f.first:f.last] AS symbols, c.sizes[f.first:f.last] AS sizes,
+               c.priorities[f.first:f.last] AS priorities, c.attempts[f.first:f.last] AS attempts
+        FROM kinds_of_calls c JOIN kinds k USING (data_type)
+        CROSS JOIN LATERAL (
+            SELECT greatest(1, CASE WHEN c.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END / c.parts) AS most) size
+        CROSS JOIN LATERAL (
+            SELECT n AS first, n + size.most - 1 AS last FROM generate_series(1, cardinality(c.ids), size.most) AS n) f
+        ORDER BY c.places[f.first] LIMIT max_calls
     LOOP
         -- The largest prefix that fits, into the units and into the quota.
         fitting := CASE WHEN chosen.units_left < planned.units_per_call THEN 0
