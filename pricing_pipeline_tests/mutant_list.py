@@ -59,6 +59,14 @@ MUTANTS = (
         (_FENCE,),
     ),
     Mutant(
+        "whoever lost a claim may finish its tasks",
+        f"{_FUNCTIONS}/queue.sql",
+        "finish_held",
+        "(q.status = 'processing' AND q.claim_token = token)",
+        "q.status = 'processing'",
+        (_FENCE,),
+    ),
+    Mutant(
         "prices are stored without the fence",
         "pricing_pipeline/settling.py",
         "_store",
