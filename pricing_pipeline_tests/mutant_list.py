@@ -149,16 +149,18 @@ MUTANTS = (
     Mutant(
         "an enqueue that changes nothing locks all the same",
         f"{_FUNCTIONS}/queue.sql",
-        "enqueue_pairs",
-        "WHERE x.id = u.id AND x.priority < u.bid FOR UPDATE SKIP LOCKED) live)",
-        "WHERE x.id = u.id FOR UPDATE SKIP LOCKED) live WHERE false)",
+        "raise_priorities",
+        "SET priority = u.priority\n    FROM unnest(ids, priorities) AS u (id, priority)\n"
+        "    WHERE q.id = ANY (ids) AND q.id = u.id AND q.priority < u.priority",
+        "SET priority = greatest(q.priority, u.priority)\n    FROM unnest(ids, priorities) AS u (id, priority)\n"
+        "    WHERE q.id = ANY (ids) AND q.id = u.id",
         (_QUEUE,),
     ),
     Mutant(
         "an enqueue may lower a priority",
         f"{_FUNCTIONS}/queue.sql",
-        "enqueue_pairs",
-        " AND x.priority < u.bid",
+        "raise_priorities",
+        " AND q.priority < u.priority",
         "",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),

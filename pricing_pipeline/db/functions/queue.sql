@@ -17,7 +17,7 @@ DECLARE
     bids integer[];
     is_news boolean;
 BEGIN
-    FOR try IN 1..10 LOOP
+    FOR try IN 1..100 LOOP
         BEGIN
             WITH wanted AS (
                 -- Mostly they come in this order, which every index likes best.
@@ -80,26 +80,21 @@ BEGIN
                        ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL),
                    (SELECT jsonb_object_agg(m.data_type, m.symbols)
                     FROM (SELECT x.data_type, jsonb_agg(DISTINCT x.symbol) AS symbols FROM misrouted x GROUP BY 1) m),
-                   (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
-                   (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
+                   (SELECT array_agg(r.live_id ORDER BY r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
+                   (SELECT array_agg(r.priority ORDER BY r.live_id) FROM routed r WHERE r.live_id IS NOT NULL)
             INTO added, is_news, unrouted, known_ids, bids
             FROM (SELECT a.provider, count(*) AS tasks FROM added_rows a GROUP BY 1) news;
             EXIT;
         EXCEPTION WHEN unique_violation THEN
             -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
             -- a third less than an insert that expects conflicts.
-            CONTINUE WHEN try < 10;
+            CONTINUE WHEN try < 100;
             RAISE;
         END;
     END LOOP;
 
     IF known_ids IS NOT NULL THEN
-        -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.
-        UPDATE pricing.api_call_queue_live q SET priority = keener.bid
-        FROM (SELECT live.place, u.bid FROM unnest(known_ids, bids) AS u (id, bid) CROSS JOIN LATERAL (
-                  SELECT x.ctid AS place FROM pricing.api_call_queue_live x
-                  WHERE x.id = u.id AND x.priority < u.bid FOR UPDATE SKIP LOCKED) live) keener
-        WHERE q.ctid = keener.place;
+        PERFORM pricing.raise_priorities(known_ids, bids);
     END IF;
     PERFORM pricing.reroute_tasks(k.data_type, symbols)
     FROM (SELECT x.data_type FROM pricing.data_type_registry x WHERE x.data_type = ANY (data_types) ORDER BY 1) k
@@ -116,6 +111,17 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid) IS
     'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Returns how many tasks are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void
+-- Few or many, the rows are read by their ids: a nested loop might look through one list for each entry of the other.
+LANGUAGE sql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
+    UPDATE pricing.api_call_queue_live q SET priority = u.priority
+    FROM unnest(ids, priorities) AS u (id, priority)
+    WHERE q.id = ANY (ids) AND q.id = u.id AND q.priority < u.priority
+$$;
+COMMENT ON FUNCTION pricing.raise_priorities(bigint[], integer[]) IS
+    'Gives live tasks (their ids in rising order) a higher priority; what has it or a higher one is left alone.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
