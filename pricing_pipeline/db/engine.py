@@ -31,7 +31,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
         pool_use_lifo=True,
         pool_pre_ping=True,
         connect_args={
-            "connect_timeout": 5,
+            "connect_timeout": 10,
             "application_name": "pricing-pipeline",
             # Behind PgBouncer the next transaction may meet a session in which nothing was prepared.
             "prepare_threshold": None,
