@@ -54,9 +54,9 @@ def remove(core: Core, name: str) -> None:
 
 
 @contextmanager
-def working(core: Core, settings: Settings) -> Iterator[Refresher]:
+def working(core: Core, settings: Settings, *, look_seconds: float = 0.05) -> Iterator[Refresher]:
     with (
-        open_clients(settings, core.engine, look_seconds=0.05) as clients,
+        open_clients(settings, core.engine, look_seconds=look_seconds) as clients,
         Refresher(core.engine, clients, worker="w") as refresher,
     ):
         yield refresher
@@ -120,7 +120,7 @@ def test_f9_a_call_whose_key_was_removed_meanwhile_waits_for_another(
     """It was claimed with a key that is gone when the call begins: snoozed, no attempt lost."""
     put(core, settings, "default", f"{BASE}-first")
     core.enqueue(QUOTE, "AAPL")
-    with working(core, settings) as refresher:
+    with working(core, settings, look_seconds=3600) as refresher:
         refresher._clients[TWELVEDATA].replace_keys({})
         call = core.claim_one(worker="w")
         refresher._make(call)
