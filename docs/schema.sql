@@ -1516,7 +1516,7 @@ GRANT EXECUTE ON FUNCTION pricing.queue_depth(integer) TO pricing_reader, pricin
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
 
--- Gives live tasks (their ids in rising order) a higher priority; what has it or a higher one is left alone.
+-- Gives live tasks a higher priority; what has it or a higher one is left alone.
 CREATE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, enable_nestloop=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricing_worker;
 

@@ -150,17 +150,15 @@ MUTANTS = (
         "an enqueue that changes nothing locks all the same",
         f"{_FUNCTIONS}/queue.sql",
         "raise_priorities",
-        "SET priority = u.priority\n    FROM unnest(ids, priorities) AS u (id, priority)\n"
-        "    WHERE q.id = ANY (ids) AND q.id = u.id AND q.priority < u.priority",
-        "SET priority = greatest(q.priority, u.priority)\n    FROM unnest(ids, priorities) AS u (id, priority)\n"
-        "    WHERE q.id = ANY (ids) AND q.id = u.id",
+        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE",
+        " ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE q.priority < keener.priority AND",
         (_QUEUE,),
     ),
     Mutant(
         "an enqueue may lower a priority",
         f"{_FUNCTIONS}/queue.sql",
         "raise_priorities",
-        " AND q.priority < u.priority",
+        " AND x.priority < u.priority",
         "",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),

@@ -80,8 +80,8 @@ BEGIN
                        ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL),
                    (SELECT jsonb_object_agg(m.data_type, m.symbols)
                     FROM (SELECT x.data_type, jsonb_agg(DISTINCT x.symbol) AS symbols FROM misrouted x GROUP BY 1) m),
-                   (SELECT array_agg(r.live_id ORDER BY r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
-                   (SELECT array_agg(r.priority ORDER BY r.live_id) FROM routed r WHERE r.live_id IS NOT NULL)
+                   (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
+                   (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
             INTO added, is_news, unrouted, known_ids, bids
             FROM (SELECT a.provider, count(*) AS tasks FROM added_rows a GROUP BY 1) news;
             EXIT;
@@ -116,12 +116,13 @@ COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], dat
 CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void
 -- Few or many, the rows are read by their ids: a nested loop might look through one list for each entry of the other.
 LANGUAGE sql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
-    UPDATE pricing.api_call_queue_live q SET priority = u.priority
-    FROM unnest(ids, priorities) AS u (id, priority)
-    WHERE q.id = ANY (ids) AND q.id = u.id AND q.priority < u.priority
+    UPDATE pricing.api_call_queue_live q SET priority = keener.priority
+    FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
+          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener
+    WHERE q.id = ANY (ids) AND q.id = keener.id
 $$;
 COMMENT ON FUNCTION pricing.raise_priorities(bigint[], integer[]) IS
-    'Gives live tasks (their ids in rising order) a higher priority; what has it or a higher one is left alone.';
+    'Gives live tasks a higher priority; what has it or a higher one is left alone.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
