@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import zip_longest
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import prices
-from pricing_pipeline.bars import Bars
-from pricing_pipeline.domain import Call, Observation, Stored, Window
-from pricing_pipeline.providers import flat
-from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
-    NAV,
     QUOTE,
     TWELVEDATA,
     Core,
@@ -34,37 +25,17 @@ from pricing_pipeline_tests.fix_core import (
     sample_template,
 )
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sessions import joined, meanwhile
+from pricing_pipeline_tests.storing import closes, next_call, versions
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 BAR = {"open": "10.10", "high": "10.90", "low": "9.80", "volume": "123456"}
-PROVIDERS = {NAV: "mfapi"}
-
-
-def next_call(core: Core, data_type: str, *symbols: str, days: tuple[date, date] | None = None) -> Call:
-    """A call made for these symbols, whose tasks are out of the way."""
-    core.enqueue(data_type, *symbols, days=days)
-    call = core.claim_one(PROVIDERS.get(data_type, TWELVEDATA))
-    core.complete(call)
-    core.settle(call, 600)
-    return call
-
-
-def versions(core: Core, table: str = "price_history") -> Sequence[Any]:
-    """The row versions of a table: they differ after any write, even of equal values."""
-    return core.rows(f"SELECT tableoid, ctid, xmin FROM pricing.{table} ORDER BY 1, 2")
 
 
 def stamp(core: Core, seconds_ago: float = 1) -> datetime:
     return core.clock() - timedelta(seconds=seconds_ago)
-
-
-def closes(core: Core, symbol: str = "AAPL", data_type: str = DAILY) -> dict[date, str]:
-    found = core.history(symbol, data_type, date(1990, 1, 1), date(2100, 1, 1))
-    return {bar.observed_at.date(): str(bar.close) for bar in found}
 
 
 # Exactness
@@ -215,112 +186,6 @@ def test_f3_the_same_history_again_writes_nothing(core: Core) -> None:
     assert versions(core) == before
 
 
-def bars_of(
-    *closes: str, first: date = date(2010, 3, 1), symbol: str = "AAPL", volumes: Sequence[str] = ()
-) -> Bars:
-    """Bars by columns, a day each."""
-    rows = [
-        {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
-        | {"close": close, "volume": volume}
-        for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
-    ]
-    read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
-    found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
-    assert found is not None
-    return found
-
-
-def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> None:
-    """New days, the same again, and an overlap of which one day was corrected; some need more places than others."""
-
-    def store(bars: Sequence[Observation]) -> tuple[int, int]:
-        call = next_call(core, DAILY, "AAPL", days=MARCH)
-        with core.engine.begin() as connection:
-            (stored,) = prices.store(connection, call, bars)
-        return stored.added, stored.revised
-
-    first = bars_of("10.50000", "10.51250", "10.52000")
-    assert store(first) == (3, 0)
-    scales = core.rows("SELECT scale FROM pricing.price_history ORDER BY observed_at")
-    assert [row.scale for row in scales] == [2, 4, 2]
-    before = versions(core)
-    assert store(first) == store(list(first)) == (0, 0)
-    assert versions(core) == before
-    clock.advance(60)
-    assert store(bars_of("10.53000", "10.51250", "10.52000", "10.60000")) == (1, 1)
-    assert list(map(Decimal, closes(core).values())) == list(
-        map(Decimal, ("10.53", "10.5125", "10.52", "10.6"))
-    )
-    (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
-    assert tuple(kept) == (1050, 2)
-
-
-def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(core: Core) -> None:
-    """One is new, one has a day that was corrected, one is the same again."""
-    old = {symbol: list(bars_of("10.50000", "10.51000", symbol=symbol)) for symbol in ("AAPL", "MSFT")}
-    call = next_call(core, DAILY, "AAPL", "MSFT", days=MARCH)
-    with core.engine.begin() as connection:
-        assert len(prices.store(connection, call, old["AAPL"] + old["MSFT"])) == 2
-    before = versions(core)
-    call = next_call(core, DAILY, "AAPL", "IBM", "MSFT", days=MARCH)
-    corrected = list(bars_of("10.50000", "10.52000", "10.53000", symbol="MSFT"))
-    new = list(bars_of("9.00000", symbol="IBM"))
-    with core.engine.begin() as connection:
-        stored = prices.store(connection, call, corrected + new + old["AAPL"])
-    assert stored == [Stored("AAPL", 0, 0), Stored("IBM", 1, 0), Stored("MSFT", 1, 1)]
-    assert len(set(before) - set(versions(core))) == 1, "all but the corrected day stay as they were"
-    kept = core.rows("SELECT symbol, amount, scale FROM pricing.price_revisions")
-    assert [tuple(row) for row in kept] == [("MSFT", 1051, 2)]
-
-
-@pytest.mark.parametrize("volume", ["0", "7", "10000", "120000000", "123456789012345678", "9" * 18])
-@pytest.mark.parametrize("scale", [0, 2, 9])
-def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, scale: int) -> None:
-    """Column by column, to the last digit: a symbol's bars by columns, and another's one by one."""
-    core.rows("UPDATE pricing.instruments SET scale = :scale", scale=scale)
-    for symbol, way in (("AAPL", lambda bars: bars), ("IBM", list)):
-        call = next_call(core, DAILY, symbol, days=MARCH)
-        bars = bars_of("10.50000", "9.12345", symbol=symbol, volumes=("7", volume))
-        with core.engine.begin() as connection:
-            (stored,) = prices.store(connection, call, way(bars))
-        assert (stored.added, stored.revised) == (2, 0)
-    one, other = (
-        core.rows(
-            "SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,"
-            " volume::text AS said, provider, adjustment FROM pricing.price_history WHERE symbol = :symbol"
-            " ORDER BY observed_at",
-            symbol=symbol,
-        )
-        for symbol in ("AAPL", "IBM")
-    )
-    assert one == other
-    (lineage,) = core.rows(
-        "SELECT DISTINCT c.symbols, h.fetched_at - c.started_at AS took FROM pricing.price_history h"
-        " JOIN pricing.collector_call_log c USING (call_id) WHERE h.symbol = 'AAPL'"
-    )
-    assert lineage.symbols == ["AAPL"]
-    assert timedelta(0) <= lineage.took < timedelta(minutes=1)
-
-
-@pytest.mark.parametrize("way", [lambda bars: bars, list], ids=["by columns", "one by one"])
-def test_f3_days_that_another_call_stores_in_the_same_moment_are_a_conflict(
-    core: Core, way: Callable[[Bars], Sequence[Observation]]
-) -> None:
-    """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
-    one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
-    with core.engine.begin() as connection:
-        prices.store(connection, one, bars_of("10.50000", "10.51000"))
-        thread, faults = meanwhile(
-            core.engine, lambda session: prices.store(session, other, way(bars_of("10.50000", "10.52000")))
-        )
-    with pytest.raises(DBAPIError) as fault:
-        joined(thread, faults)
-    assert getattr(fault.value.orig, "sqlstate", None) == "40001"
-    with core.engine.begin() as connection:
-        (stored,) = prices.store(connection, other, bars_of("10.50000", "10.52000"))
-    assert (stored.added, stored.revised) == (0, 1)
-
-
 def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock) -> None:
     core.store(
         next_call(core, QUOTE, "AAPL", "IBM"),
@@ -438,31 +303,6 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
         stored = prices.store(connection, call, [observation(symbol, "1.01", now) for symbol in symbols])
         assert sum(row.added for row in stored) == 100
         assert rows_read(connection) - before < 1000
-
-
-def test_f3_comparing_bars_reads_neither_other_instruments_nor_their_history(core: Core) -> None:
-    """New days, the same again, and corrected ones, each in a call of its own."""
-    core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol)"
-        " SELECT 'equity', 'S' || n FROM generate_series(1, 20000) AS n"
-    )
-    core.rows(
-        "INSERT INTO pricing.price_history"
-        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
-        " SELECT 'equity_daily', 'S' || n % 2, timestamptz '1960-01-01' + n * interval '1 day', 100, 2,"
-        " 'twelvedata', 1, pricing.clock() FROM generate_series(1, 20000) AS n"
-    )
-    core.rows("ANALYZE pricing.instruments, pricing.price_history")
-    for bars in (
-        bars_of("10.50000", "10.51000"),
-        bars_of("10.50000", "10.51000"),
-        bars_of("10.50000", "10.52000"),
-    ):
-        call = next_call(core, DAILY, "AAPL", days=MARCH)
-        with core.engine.begin() as connection:
-            before = rows_read(connection)
-            prices.store(connection, call, bars)
-            assert rows_read(connection) - before < 500
 
 
 # The source's time
