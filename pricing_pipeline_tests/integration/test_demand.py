@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from psycopg import Connection
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import demand
@@ -427,6 +428,18 @@ def test_b8_a_type_whose_table_is_gone_does_not_stop_the_others(core: Core, cloc
     core.rows("DROP VIEW pricing.latest_price_fx_rate")
     clock.advance(DAY)
     assert core.enqueue_due() == 2
+
+
+def test_b8_a_check_is_not_waited_for_until_it_is_on_disk_but_what_people_say_is(core: Core) -> None:
+    """What a crash takes back of a check is done again by the next one. A first look is somebody's word."""
+    for statement, expected in (
+        ("SELECT pricing.enqueue_due()", "off"),
+        ("SELECT pricing.heartbeat('ann', '{equity_quote}', '{AAPL}')", "on"),
+    ):
+        with core.engine.begin() as connection:
+            connection.execute(text("SET LOCAL synchronous_commit = on"))
+            connection.execute(text(statement))
+            assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == expected
 
 
 def test_b8_a_pair_that_waits_for_a_vanished_task_is_found(core: Core) -> None:
