@@ -12,7 +12,7 @@ _QUEUE = f"{_TESTS}/integration/test_queue.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
-_BARS = f"{_TESTS}/integration/test_bars_stored.py"
+_BARS_STORED = f"{_TESTS}/integration/test_bars_stored.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
 _QUOTES = f"{_TESTS}/integration/test_quotes.py"
 _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
@@ -275,7 +275,7 @@ MUTANTS = (
         "revise_bars",
         "AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)",
         "",
-        (_BARS,),
+        (_BARS_STORED,),
     ),
     Mutant(
         "days that two calls copy at once are a fault of the answer",
@@ -283,7 +283,7 @@ MUTANTS = (
         "driver_copy",
         "raise psycopg.errors.SerializationFailure(",
         "raise psycopg.errors.UniqueViolation(",
-        (_BARS,),
+        (_BARS_STORED,),
     ),
     Mutant(
         "days that two calls store at once are a fault of the answer",
@@ -291,7 +291,7 @@ MUTANTS = (
         "merge_bars",
         "ERRCODE = 'serialization_failure'",
         "ERRCODE = 'unique_violation'",
-        (_BARS,),
+        (_BARS_STORED,),
     ),
     Mutant(
         "pruning waits for readers",
