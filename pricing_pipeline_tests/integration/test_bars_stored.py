@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import zip_longest
@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import prices
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.domain import Observation, Stored, Window
+from pricing_pipeline.prices import Bar
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.fix_core import DAILY, Core, rows_read, sample_template
@@ -28,14 +29,19 @@ MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 
 
 def bars_of(
-    *closes: str, first: date = date(2010, 3, 1), symbol: str = "AAPL", volumes: Sequence[str] = ()
+    *closes: str,
+    first: date = date(2010, 3, 1),
+    symbol: str = "AAPL",
+    volumes: Sequence[str] = (),
+    second: Mapping[str, str] = {},
 ) -> Bars:
-    """Bars by columns, a day each."""
+    """Bars by columns, a day each; parts of the second day may be something else."""
     rows = [
         {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
         | {"close": close, "volume": volume}
         for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
     ]
+    rows[1:2] = [row | second for row in rows[1:2]]
     read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
     found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
     assert found is not None
@@ -65,6 +71,43 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     )
     (kept,) = core.rows("SELECT amount, scale FROM pricing.price_revisions")
     assert tuple(kept) == (1050, 2)
+
+
+@pytest.mark.parametrize("others", [(), ("MSFT",)], ids=["by columns", "one by one with another symbol"])
+def test_f3_a_bar_is_corrected_in_each_of_its_parts(
+    core: Core, clock: Clock, others: tuple[str, ...]
+) -> None:
+    """Of the second of three days another part is corrected each time: it alone is revised, and stands as it came."""
+
+    def store(bars: Bars) -> list[Stored]:
+        clock.advance(60)
+        call = next_call(core, DAILY, "AAPL", *others, days=MARCH)
+        beside = [row for symbol in others for row in bars_of("10.50000", symbol=symbol)]
+        with core.engine.begin() as connection:
+            return prices.store(connection, call, [*bars, *beside] if others else bars)
+
+    def second_day() -> Bar:
+        return core.history("AAPL", DAILY, *MARCH)[1]
+
+    store(bars_of("10.50000", "10.51000", "10.52000"))
+    said: dict[str, str] = {}
+    parts = {"open": "10.53000", "high": "98.00000", "low": "0.60000", "close": "10.54000", "volume": "8"}
+    for part, value in parts.items():
+        before = second_day()
+        said[part] = value
+        bars = bars_of("10.50000", "10.51000", "10.52000", second=said)
+        assert store(bars) == [Stored("AAPL", 0, 1), *(Stored(one, 0, 0) for one in others)], part
+        after, asked = second_day(), bars[1]
+        assert (after.open, after.high, after.low, after.close, after.volume) == (
+            *(asked.open, asked.high, asked.low, asked.close, asked.volume),
+        )
+        kept = core.rows("SELECT observed_at, call_id FROM pricing.price_revisions ORDER BY revised_by")
+        assert len(kept) == len(said), part
+        assert tuple(kept[-1]) == (before.observed_at, before.call_id), part
+    bars = bars_of("10.50000", "10.51000", "10.52000", second=said)
+    bars.currency = None
+    assert store(bars)[0] == Stored("AAPL", 0, 3), "all of them are in another currency"
+    assert second_day().currency is None
 
 
 def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(core: Core) -> None:
