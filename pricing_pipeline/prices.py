@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import repeat
-from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import columns
+from pricing_pipeline import columns, frames
 from pricing_pipeline.bars import Bars, StoredValues, by_symbol, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
@@ -79,21 +78,6 @@ class Bar:
     fetched_at: datetime
     call_id: int = 0
     adjustment: Adjust = Adjust.RAW
-
-
-FRAME_COLUMNS = {
-    "open": "object",
-    "high": "object",
-    "low": "object",
-    "close": "object",
-    "volume": "object",
-    "currency": "str",
-    "adjustment": "str",
-    "provider": "str",
-    "call_id": "int64",
-    "fetched_at": "datetime64[us, UTC]",
-}
-"""Columns of `history`'s frame and their dtypes; objects are Decimals, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,16 +248,8 @@ def bars(
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     if adjust is None:
         return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
-    try:
+    with _refusals(symbol, data_type):
         rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": adjust.value}).all()
-    except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _DATA_EXCEPTION:
-            raise
-        diagnosis = getattr(error.orig, "diag", None)
-        said = (
-            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
-        )
-        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
     return [
         Bar(
             observed_at=row.observed_at,
@@ -290,6 +266,21 @@ def bars(
         )
         for row in rows
     ]
+
+
+@contextmanager
+def _refusals(symbol: str, data_type: str) -> Iterator[None]:
+    """What the database cannot compute becomes InvalidAdjustment."""
+    try:
+        yield
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _DATA_EXCEPTION:
+            raise
+        diagnosis = getattr(error.orig, "diag", None)
+        said = (
+            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
+        )
+        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
 
 
 def _span(
@@ -319,61 +310,18 @@ def history(
 
     Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats.
     """
-    from pandas import DataFrame, DatetimeIndex, Series  # half a second that nobody else waits for
-
-    found = _columns(connection, symbol, data_type, start, end, as_of, adjust)
-    index = DatetimeIndex(found["observed_at"], dtype=FRAME_COLUMNS["fetched_at"], name="observed_at")
-    return DataFrame(
-        {name: Series(found[name], index=index, dtype=dtype) for name, dtype in FRAME_COLUMNS.items()},
-        index=index,
-    )
-
-
-def _columns(
-    connection: Connection,
-    symbol: str,
-    data_type: str,
-    first_day: date,
-    last_day: date,
-    as_of: datetime | None,
-    adjust: Adjust | None,
-) -> dict[str, Any]:
-    """What `bars` gives by columns: as columns from the database, or an object for each bar took most of the time."""
-    from pandas import Series
-
-    names = ("observed_at", *FRAME_COLUMNS)
-    if adjust is not None:
-        found = bars(connection, symbol, data_type, first_day, last_day, as_of=as_of, adjust=adjust)
-        return {name: [getattr(bar, name) for bar in found] for name in names}
-    parameters = _span(symbol, data_type, first_day, last_day, as_of)
-    (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
-    given: dict[str, Any] = dict(zip(_COLUMNS, (values or () for values in row), strict=True))
-    rows = len(given["observed_at"])
-    for name in ("observed_at", "fetched_at"):
-        given[name] = Series(given[name], dtype="int64").to_numpy().view("datetime64[us]")
-    for name in ("open", "high", "low", "close"):
-        given[name] = _decimals_of(given[name], given["scale"])
-    given["volume"] = [None if volume is None else Decimal(volume) for volume in given["volume"]]
-    for name in ("currency", "adjustment", "provider"):
-        given[name] = given[name] if len(given[name]) == rows else given[name] * rows
-    return given
-
-
-_COLUMNS = (
-    *("observed_at", "fetched_at", "close", "open", "high", "low", "scale", "volume", "call_id"),
-    *("currency", "adjustment", "provider"),
-)
-"""What the query `history.columns` gives, in its order."""
-
-
-def _decimals_of(amounts: Sequence[int | None], scales: Sequence[int]) -> Sequence[Decimal | None]:
-    """Each amount at its scale. A column of one scale, as nearly all are, is made by one multiplier."""
-    if len(set(scales)) == 1 and None not in amounts:
-        return list(map(mul, map(Decimal, amounts), repeat(Decimal(1).scaleb(-scales[0]))))  # type: ignore[arg-type]
-    return [
-        None if amount is None else to_decimal(amount, scale)
-        for amount, scale in zip(amounts, scales, strict=True)
-    ]
+    parameters = _span(symbol, data_type, start, end, as_of)
+    if adjust is None:
+        (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
+        return frames.made(*row)
+    with _refusals(symbol, data_type):
+        (row,) = driver_rows(
+            connection,
+            driver_query("history.adjusted_columns"),
+            {**parameters, "adjust": adjust.value},
+            is_binary=True,
+        )
+    return frames.made(*row)
 
 
 def months(

@@ -1,4 +1,6 @@
-"""Columns as PostgreSQL's binary formats spell them: rows for COPY, and arrays. What the columns mean is the caller's.
+"""Columns as PostgreSQL's binary formats spell them: rows for COPY, arrays, and numbers that were sent side by side.
+
+What the columns mean is the caller's.
 
 The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format"; its numeric is that of numeric_recv.
 """
@@ -130,3 +132,22 @@ def time(at: datetime) -> bytes:
 def text(value: str | None) -> bytes | None:
     """One text, or NULL."""
     return None if value is None else value.encode()
+
+
+def read_bigints(sent: bytes) -> NDArray[int64]:
+    """What int8send gave, row after row."""
+    import numpy as np
+
+    return np.frombuffer(sent, dtype=">i8").astype(np.int64)
+
+
+def read_smallints(sent: bytes) -> NDArray[int64]:
+    """What int2send gave, row after row."""
+    import numpy as np
+
+    return np.frombuffer(sent, dtype=">i2").astype(np.int64)
+
+
+def read_times(sent: bytes) -> NDArray[int64]:
+    """What timestamptz_send gave, row after row, as microseconds since 1970 UTC."""
+    return read_bigints(sent) + _EPOCH_MICROSECONDS

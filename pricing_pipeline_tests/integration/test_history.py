@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
+from itertools import product
 from typing import Any
 
 import pandas as pd
 import psycopg
 import pytest
 
-from pricing_pipeline import prices
+from pricing_pipeline import frames, prices
+from pricing_pipeline.domain import Adjust
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -90,10 +92,41 @@ def test_f3_a_frame_is_exact_and_has_the_documented_dtypes(core: Core, clock: Cl
     assert list(frame["volume"]) == [Decimal(123456)] * 2
     assert list(frame.index) == [pd.Timestamp("2010-03-01", tz="UTC"), pd.Timestamp("2010-03-02", tz="UTC")]
     for one in (frame, past, empty):
-        assert {name: str(dtype) for name, dtype in one.dtypes.items()} == prices.FRAME_COLUMNS
+        assert {name: str(dtype) for name, dtype in one.dtypes.items()} == frames.COLUMNS
         assert str(one.index.dtype) == "datetime64[us, UTC]"
     assert len(empty) == 0
     assert frame.loc["2010-03-02", "adjustment"] == "raw"
+
+
+def test_f3_a_frame_has_what_the_bars_have_whatever_is_stored(core: Core) -> None:
+    """Missing and extreme values, scales and texts that differ from row to row, and a caller who rounds to 3 digits."""
+    core.rows(
+        """
+        INSERT INTO pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount,
+                                           scale, currency, volume, provider, call_id, fetched_at, adjustment)
+        SELECT 'equity_daily', s.symbol, timestamptz '2010-03-01 00:00:00.000001Z' + n * interval '1 day', 12345678 + n,
+               CASE WHEN n % 3 > 0 THEN 999999999999999999 - n END, NULL, CASE WHEN s.is_mixed THEN n ELSE 7 END,
+               CASE WHEN s.is_mixed THEN n % 5 ELSE 2 END,
+               CASE WHEN s.is_mixed THEN (ARRAY['USD', NULL, 'é', ''])[n % 4 + 1] END,
+               CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN 0.50 ELSE 10.0 ^ n END,
+               CASE WHEN s.is_mixed THEN 'p' || n % 2 ELSE 'one' END, n,
+               timestamptz '2010-04-01Z' + n * interval '1 microsecond',
+               CASE WHEN s.is_mixed AND n % 2 = 0 THEN 'splits' ELSE 'raw' END
+        FROM generate_series(0, 20) n, (VALUES ('AAPL', true), ('MSFT', false)) s (symbol, is_mixed)
+        """
+    )
+    for symbol, adjust in product(("AAPL", "MSFT"), (None, *Adjust)):
+        with core.engine.connect() as connection:
+            bars = prices.bars(connection, symbol, DAILY, *MARCH, adjust=adjust)
+            with localcontext(prec=3):
+                frame = prices.history(connection, symbol, DAILY, *MARCH, adjust=adjust)
+        assert len(bars) == len(frame) == 21
+        assert list(frame.index) == [bar.observed_at for bar in bars]
+        for column in frames.COLUMNS:
+            is_text = frames.COLUMNS[column] == "str"
+            told = [None if is_text and pd.isna(value) else value for value in frame[column]]
+            asked = [getattr(bar, column) for bar in bars]
+            assert list(map(str, told)) == list(map(str, asked)), (symbol, adjust, column)
 
 
 def test_f3_in_sql_history_is_read_as_of_a_time(

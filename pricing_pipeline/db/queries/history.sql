@@ -8,14 +8,34 @@ WHERE data_type = :data_type
 GROUP BY 1 ORDER BY 1;
 
 -- name: columns
--- Values of one symbol between two days, oldest first, as an array for each column; times are microseconds since 1970. Texts
--- that are the same in all rows are in one row's array.
-SELECT array_agg((date_part('epoch', h.observed_at) * 1000000)::bigint) AS observed_at,
-       array_agg((date_part('epoch', h.recorded_at) * 1000000)::bigint) AS fetched_at,
-       array_agg(h.amount) AS close, array_agg(h.open_amount) AS open, array_agg(h.high_amount) AS high, array_agg(h.low_amount) AS low,
-       array_agg(h.scale) AS scale, array_agg(h.volume::text) AS volume, array_agg(h.call_id) AS call_id,
-       CASE WHEN min(h.currency) = max(h.currency) AND count(h.currency) = count(*) THEN ARRAY[min(h.currency)] ELSE array_agg(h.currency) END
-           AS currency,
-       CASE WHEN min(h.adjustment) = max(h.adjustment) THEN ARRAY[min(h.adjustment)] ELSE array_agg(h.adjustment) END AS adjustment,
-       CASE WHEN min(h.provider) = max(h.provider) THEN ARRAY[min(h.provider)] ELSE array_agg(h.provider) END AS provider
+-- Values of one symbol between two days, oldest first, a row in all: each column as frames.py reads it. Numbers and times
+-- stand side by side as they are sent; a missing amount is the least number, a missing text is a byte that no text has.
+SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
+       string_agg(timestamptz_send(h.recorded_at), '') AS fetched_at,
+       string_agg(coalesce(int8send(h.open_amount), '\x8000000000000000'), '') AS open,
+       string_agg(coalesce(int8send(h.high_amount), '\x8000000000000000'), '') AS high,
+       string_agg(coalesce(int8send(h.low_amount), '\x8000000000000000'), '') AS low,
+       string_agg(int8send(h.amount), '') AS close,
+       string_agg(int2send(h.scale), '') AS scale,
+       string_agg(coalesce(h.volume::text, ''), ' ') AS volume,
+       string_agg(coalesce(textsend(h.currency), '\xff'), '\x00') AS currency,
+       string_agg(textsend(h.adjustment), '\x00') AS adjustment,
+       string_agg(textsend(h.provider), '\x00') AS provider,
+       string_agg(int8send(h.call_id), '') AS call_id
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz)) h;
+
+-- name: adjusted_columns
+-- The same on another basis than it may be stored on: prices are decimals, so there is no scale.
+SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
+       string_agg(timestamptz_send(h.recorded_at), '') AS fetched_at,
+       string_agg(coalesce(h.open::text, ''), ' ') AS open,
+       string_agg(coalesce(h.high::text, ''), ' ') AS high,
+       string_agg(coalesce(h.low::text, ''), ' ') AS low,
+       string_agg(h.close::text, ' ') AS close,
+       NULL AS scale,
+       string_agg(coalesce(h.volume::text, ''), ' ') AS volume,
+       string_agg(coalesce(textsend(h.currency), '\xff'), '\x00') AS currency,
+       string_agg(textsend(h.adjustment), '\x00') AS adjustment,
+       string_agg(textsend(h.provider), '\x00') AS provider,
+       string_agg(int8send(h.call_id), '') AS call_id
+FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust) h;
