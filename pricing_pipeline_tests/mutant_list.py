@@ -9,6 +9,7 @@ _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
+_DEMAND = f"{_TESTS}/integration/test_demand.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
@@ -135,9 +136,17 @@ MUTANTS = (
         "a batch of tasks is written in no order",
         f"{_FUNCTIONS}/queue.sql",
         "enqueue_pairs",
-        "ORDER BY r.data_type, r.symbol, r.window_start, r.window_end\n                RETURNING provider",
-        "ORDER BY random()\n                RETURNING provider",
+        "AND r.live_id IS NULL\n                RETURNING provider",
+        "AND r.live_id IS NULL ORDER BY random()\n                RETURNING provider",
         (_QUEUE,),
+    ),
+    Mutant(
+        "a check that meets a live task never looks for it",
+        f"{_FUNCTIONS}/queue.sql",
+        "enqueue_pairs",
+        "AND NOT (are_new AND try = 1)",
+        "AND NOT are_new",
+        (_DEMAND,),
     ),
     Mutant(
         "a batch of prices is written in no order",

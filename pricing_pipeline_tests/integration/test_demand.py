@@ -77,6 +77,20 @@ def test_a2_a_first_viewer_lifts_what_the_schedule_has_queued(core: Core) -> Non
     }
 
 
+def test_a2_a_check_lifts_what_the_schedule_has_queued(core: Core) -> None:
+    """The check takes for granted that what is due has no task. Where it has one, that serves the viewers too."""
+    core.heartbeat("ann", (NAV, "120841"), AAPL)
+    core.refresh()
+    core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    core.rows("SELECT pricing.enqueue_scheduled('mf_nav')")
+    core.enqueue_due()
+    live = {task.symbol: task.priority for task in core.tasks() if task.status == "pending"}
+    assert live == {"118632": -1, "119551": -1, "120841": 1, "125497": -1, "AAPL": 1}
+    assert core.enqueue_due() == 0
+    assert core.rows("SELECT FROM pricing.warnings") == []
+
+
 def test_b7_the_first_heartbeat_queues_what_is_missing_in_many_types_at_once(core: Core) -> None:
     """Scheduled types too: somebody waits for them now."""
     assert core.heartbeat("ann", AAPL, (DAILY, "AAPL"), (FX, "EUR/USD"), (NAV, "118632")) == 4

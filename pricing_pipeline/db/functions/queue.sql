@@ -5,7 +5,8 @@
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
-    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL) RETURNS integer
+    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL, are_new boolean DEFAULT false)
+RETURNS integer
 -- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
 -- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -19,16 +20,7 @@ DECLARE
 BEGIN
     FOR try IN 1..100 LOOP
         BEGIN
-            WITH wanted AS (
-                -- Mostly they come in this order, which every index likes best.
-                SELECT DISTINCT ON (u.data_type, u.symbol, s.window_start, s.window_end)
-                       u.data_type, u.symbol, s.window_start, s.window_end, u.priority
-                FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
-                    AS u (data_type, symbol, priority, window_start, window_end)
-                CROSS JOIN LATERAL (SELECT coalesce(u.window_start, '-infinity') AS window_start,
-                                           coalesce(u.window_end, 'infinity') AS window_end) s
-                ORDER BY 1, 2, 3, 4, u.priority DESC),
-            kinds AS MATERIALIZED (
+            WITH kinds AS MATERIALIZED (
                 SELECT k.data_type, k.default_ttl_minutes, k.estimated_data_size_bytes, k.fetcher
                 FROM pricing.data_type_registry k WHERE k.data_type = ANY (data_types) AND k.is_active),
             routes AS MATERIALIZED (
@@ -41,25 +33,33 @@ BEGIN
                 LEFT JOIN pricing.size_estimates day_size
                     ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, k.data_type, 'day')),
             routed AS MATERIALIZED (
-                -- A symbol's own route goes before the broad one, unless its provider cannot serve now.
-                SELECT w.*, k.default_ttl_minutes, coalesce(own.provider, broad.provider) AS provider,
-                       CASE WHEN w.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
-                            ELSE 1000 + ceil((w.window_end - w.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes,
+                -- A symbol's own route goes before the broad one, unless its provider cannot serve now. They are put into
+                -- the order in which rows are written everywhere, and which every index likes best.
+                SELECT DISTINCT ON (w.data_type, w.symbol, s.window_start, s.window_end)
+                       w.data_type, w.symbol, s.window_start, s.window_end, w.priority, k.default_ttl_minutes,
+                       coalesce(own.provider, broad.provider) AS provider,
+                       CASE WHEN s.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
+                            ELSE 1000 + ceil((s.window_end - s.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes,
                        live.id AS live_id
-                FROM wanted w JOIN kinds k USING (data_type)
+                FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
+                    AS w (data_type, symbol, priority, window_start, window_end)
+                CROSS JOIN LATERAL (SELECT coalesce(w.window_start, '-infinity') AS window_start,
+                                           coalesce(w.window_end, 'infinity') AS window_end) s
+                JOIN kinds k USING (data_type)
                 LEFT JOIN routes own ON (own.data_type, own.symbol) = (w.data_type, w.symbol)
                 LEFT JOIN routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
                 LEFT JOIN LATERAL (
                     SELECT q.id FROM pricing.api_call_queue_live q
-                    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, w.window_start, w.window_end)
-                    OFFSET 0) live ON true),
+                    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, s.window_start, s.window_end)
+                      AND NOT (are_new AND try = 1)
+                    OFFSET 0) live ON true
+                ORDER BY 1, 2, 3, 4, w.priority DESC),
             added_rows AS (
                 INSERT INTO pricing.api_call_queue_live
                     (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
                 SELECT r.data_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, r.default_ttl_minutes,
                        r.est_bytes, now_, backfill
                 FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
-                ORDER BY r.data_type, r.symbol, r.window_start, r.window_end
                 RETURNING provider),
             misrouted AS (
                 INSERT INTO pricing.api_call_queue_dead
@@ -68,9 +68,7 @@ BEGIN
                 SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
                        jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
                            'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
-                FROM routed r
-                WHERE r.provider IS NULL
-                ORDER BY r.data_type, r.symbol, r.window_start
+                FROM routed r WHERE r.provider IS NULL
                 RETURNING data_type, symbol)
             -- The statement's snapshot is older than its own rows: what is found pending was so before. It is looked for
             -- in the order of the claim's index, of which that reads one entry and nothing else.
@@ -109,8 +107,8 @@ BEGIN
     END IF;
     RETURN added;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid) IS
-    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Returns how many tasks are new.';
+COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean) IS
+    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void

@@ -187,7 +187,8 @@ BEGIN
     IF stale_types = '{}' THEN
         RETURN 0;
     END IF;
-    PERFORM pricing.enqueue_pairs(stale_types, stale_symbols, viewers);
+    -- Mostly none of them has a task, or it would not have been due.
+    PERFORM pricing.enqueue_pairs(stale_types, stale_symbols, viewers, are_new => true);
     RETURN cardinality(stale_types);
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs_due(text[], integer, text[], text[], boolean) IS
