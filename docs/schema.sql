@@ -181,14 +181,15 @@ CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_afte
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
 
--- Wire bytes per provider and UTC hour, of which the quota sums the last 720 and the one that is not over.
+-- Wire bytes per provider and UTC hour, of which the quota sums the last 720 and the one that is not over. An hour has as many rows as calls were ever settled at the same moment in it.
 CREATE TABLE pricing.api_data_usage (
     provider text NOT NULL  -- Who was asked.
     hour timestamp with time zone NOT NULL  -- Beginning of the hour, UTC.
     calls bigint NOT NULL DEFAULT 0  -- Calls settled in the hour.
     units bigint NOT NULL DEFAULT 0  -- What they cost, in the provider's units.
     bytes bigint NOT NULL DEFAULT 0  -- Bytes on the wire; of calls whose worker was lost, their estimate.
-    CONSTRAINT api_data_usage_pkey PRIMARY KEY (provider, hour)
+    slot integer NOT NULL DEFAULT 0  -- Tells the rows of an hour apart. A call is booked in any row that nobody holds at that moment; only their sum means anything.
+    CONSTRAINT api_data_usage_pkey PRIMARY KEY (provider, hour, slot)
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_data_usage TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_reader;
@@ -1092,6 +1093,10 @@ GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 
+-- In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.
+CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
+
 -- How many tasks a backfill waits for, how many are not finished, how many failed.
 CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
@@ -1150,9 +1155,9 @@ GRANT EXECUTE ON FUNCTION pricing.check_pairs_due(text[],integer,text[],text[],b
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[]) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[]) TO pricing_worker;
+-- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[],boolean) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.engine import driver_rows, is_autocommitting
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Task, Window
 
@@ -35,16 +35,23 @@ def claim(
     """Take as many tasks as the provider allows now, grouped into at most `max_calls` calls.
 
     All are made with the key that has the most room, of `keys` if the worker holds only some. The calls are
-    logged and their units and bytes reserved; commit before making them.
+    logged and their units and bytes reserved; commit before making them. Where each statement is a transaction
+    of its own, that is done on return, and no other worker's claim has waited for this one to reach the disk.
     """
+    is_alone = is_autocommitting(connection)
     parameters = {
         "provider": provider,
         "worker": worker,
         "max_calls": max_calls,
         "run_id": run_id,
         "keys": None if keys is None else sorted(keys),
+        "is_waited_for": not is_alone,
     }
-    return [_call(provider, *row) for row in driver_rows(connection, driver_query("queue.claim"), parameters)]
+    rows = driver_rows(connection, driver_query("queue.claim"), parameters)
+    if rows and is_alone:
+        # A call whose claim a crash could take back would be made a second time, beyond the limit.
+        driver_rows(connection, driver_query("queue.await_disk"), {})
+    return [_call(provider, *row) for row in rows]
 
 
 def held(connection: Connection, call: Call) -> set[int]:

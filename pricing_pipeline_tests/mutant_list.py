@@ -181,6 +181,14 @@ MUTANTS = (
         (_FENCE,),
     ),
     Mutant(
+        "a claim is given out before it is on the disk",
+        "pricing_pipeline/queue.py",
+        "claim",
+        "if rows and is_alone:",
+        "if not rows and is_alone:",
+        (f"{_QUEUE}::test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_before",),
+    ),
+    Mutant(
         "recovery waits for locks",
         f"{_FUNCTIONS}/queue.sql",
         "recover_tasks",

@@ -46,6 +46,11 @@ def autocommitting(engine: Engine) -> Engine:
     return engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
+def is_autocommitting(connection: Connection) -> bool:
+    """Whether each statement on it is a transaction of its own."""
+    return bool(connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT")
+
+
 def driver_rows(
     connection: Connection, statement: str, parameters: Mapping[str, Any], *, is_binary: bool = False
 ) -> list[tuple[Any, ...]]:

@@ -240,6 +240,24 @@ def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) 
     }
 
 
+def test_b12_calls_that_end_together_are_booked_without_waiting_for_each_other(core: Core) -> None:
+    """One row for all was held until its transaction was on the disk, and every other worker waited for that."""
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, "AAPL", "FB", "IBM")
+    settle = text("SELECT pricing.settle_call(:id, 'failed', 500, :bytes)")
+    slow, quick, late = (core.claim_one().id for _ in range(3))
+    with core.engine.begin() as first:
+        first.execute(settle, {"id": slow, "bytes": 500})
+        with core.engine.begin() as second:
+            second.execute(text("SET LOCAL lock_timeout = '10s'"))
+            second.execute(settle, {"id": quick, "bytes": 700})
+    core.call("SELECT pricing.settle_call(:id, 'failed', 500, 300)", id=late)
+    rows = core.rows("SELECT calls, bytes FROM pricing.api_data_usage ORDER BY calls")
+    assert [row.calls for row in rows] == [1, 2], "a row for each of those that ended together, and no more"
+    assert sum(row.bytes for row in rows) == 1500
+    assert core.allowance().used_bytes == 1500
+
+
 # A person steps in
 
 

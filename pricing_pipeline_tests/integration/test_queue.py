@@ -9,8 +9,11 @@ import random
 from datetime import date, timedelta
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import queue
+from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -247,6 +250,42 @@ def test_a5_an_inactive_provider_is_not_claimed_from(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL")
     core.rows("UPDATE pricing.data_collectors SET is_active = false")
     assert core.claim() == []
+
+
+def test_a6_a_claim_in_a_longer_transaction_waits_for_the_disk_with_it(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    with core.engine.begin() as connection:
+        connection.execute(text("SET LOCAL synchronous_commit = on"))
+        assert queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        connection.execute(text("SELECT pricing.claim_calls('twelvedata', 'plain SQL', 1)"))
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        connection.execute(text("SELECT pricing.claim_calls('twelvedata', 'w', 1, is_waited_for => false)"))
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "off"
+
+
+def test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_before(core: Core) -> None:
+    """It holds its provider's lock no longer than it works. A call whose claim a crash takes back is made twice."""
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    alone = autocommitting(core.engine)
+    with alone.connect() as connection:
+        connection.execute(text("SET synchronous_commit = on"))
+        assert queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        for _ in range(20):
+            core.rows("DELETE FROM pricing.warnings")
+            written = connection.execute(text("SELECT pg_current_wal_insert_lsn()")).scalar_one()
+            connection.execute(text("SELECT pricing.await_disk()"))
+            is_there = text("SELECT pg_current_wal_flush_lsn() >= CAST(:written AS pg_lsn)")
+            assert connection.execute(is_there, {"written": written}).scalar_one()
+    core.rows(
+        "CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE 'the disk is away'; END $$"
+    )
+    core.enqueue(QUOTE, "FB")
+    with alone.connect() as connection, pytest.raises(DBAPIError, match="the disk is away"):
+        queue.claim(connection, TWELVEDATA, "w", 1, None)
+    assert core.task("FB").status == "processing", "its lease brings it back"
 
 
 def test_a6_a_call_is_in_the_log_before_it_is_made(core: Core) -> None:

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL,
-    keys text[] DEFAULT NULL)
+    keys text[] DEFAULT NULL, is_waited_for boolean DEFAULT true)
 RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date,
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
@@ -21,6 +21,9 @@ DECLARE
     planned record;
     fitting integer;
 BEGIN
+    IF NOT is_waited_for THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
     SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
@@ -162,8 +165,17 @@ BEGIN
         probe_call = CASE WHEN is_probe THEN claim_calls.call_id END
     WHERE s.provider = wanted_provider;
 END $$;
-COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[]) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made.';
+COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[], boolean) IS
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.';
+
+
+CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    -- The log is one: when a commit is on the disk, so is all before it. This one has something to write, and locks nothing.
+    SELECT pg_logical_emit_message(true, 'pricing', '')
+$$;
+COMMENT ON FUNCTION pricing.await_disk() IS
+    'In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean

@@ -126,6 +126,7 @@ CREATE OR REPLACE FUNCTION pricing.settle_call(
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    hour_ timestamptz := date_trunc('hour', now_, 'UTC');
     call pricing.collector_call_log;
 BEGIN
     UPDATE pricing.collector_call_log c
@@ -135,10 +136,17 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO pricing.api_data_usage AS u (provider, hour, calls, units, bytes)
-    VALUES (call.provider, date_trunc('hour', now_, 'UTC'), 1, call.units, bytes)
-    ON CONFLICT ON CONSTRAINT api_data_usage_pkey
-        DO UPDATE SET calls = u.calls + 1, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
+    -- In a row that is free: one row for all would be held until this transaction is on the disk, and all wait for it.
+    UPDATE pricing.api_data_usage u SET calls = u.calls + 1, units = u.units + call.units, bytes = u.bytes + settle_call.bytes
+    WHERE u.provider = call.provider AND u.hour = hour_ AND u.slot = (
+        SELECT x.slot FROM pricing.api_data_usage x WHERE x.provider = call.provider AND x.hour = hour_
+        ORDER BY x.slot LIMIT 1 FOR UPDATE SKIP LOCKED);
+    IF NOT FOUND THEN
+        INSERT INTO pricing.api_data_usage AS u (provider, hour, slot, calls, units, bytes)
+        VALUES (call.provider, hour_, pg_backend_pid(), 1, call.units, bytes)
+        ON CONFLICT ON CONSTRAINT api_data_usage_pkey
+            DO UPDATE SET calls = u.calls + 1, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
+    END IF;
     IF result = 'ok' AND kind IS NULL AND bytes > 0 THEN
         PERFORM pricing.learn_size(call, now_);
     END IF;

@@ -1,8 +1,13 @@
 -- name: claim
--- Take what the provider allows now, as calls; commit before making them.
+-- Take what the provider allows now, as calls; commit before making them, and if that does not wait for the disk, wait.
 SELECT call_id, key_name, data_type, fetcher, nullif(window_start, '-infinity') AS window_start,
        nullif(window_end, 'infinity') AS window_end, claim_token, claimed_at, ids, symbols, priorities, attempts
-FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]));
+FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]),
+                         is_waited_for => :is_waited_for);
+
+-- name: await_disk
+-- Wait until all that was committed is on the disk.
+SELECT pricing.await_disk();
 
 -- name: complete
 -- Finish tasks that this claim still holds; returns their ids.
