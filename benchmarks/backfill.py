@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -100,6 +101,9 @@ def _first(years: int) -> date:
 def work_ours(provider_url: str, symbols: int, years: int, database_url: str) -> Callable[[], list[float]]:
     """A backfill of ours, from its plan to its last task."""
     engine = make_engine(database_url, pool_size=AT_ONCE)
+    with ExitStack() as stack:
+        for _ in range(AT_ONCE):
+            stack.enter_context(engine.connect())
     client = ProviderClient(PROVIDERS[_PROVIDER], provider_url, SANDBOX_KEY)
     added: list[int] = []
     refresher = Refresher(

@@ -8,6 +8,7 @@ What the workers do belongs to the questions and to peers/.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -74,6 +75,7 @@ def run(
 def serve(prepare: Callable[[str], Callable[[], Any]]) -> None:
     """Be a worker: `prepare` connects to a database and returns the work, whose outcome is the answer."""
     work = prepare(os.environ[DATABASE_URL])
+    gc.freeze()  # what the imports have left, or the first worker to collect garbage would look through it all
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     if sys.stdin.readline() != "go\n":

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from importlib import import_module
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine
@@ -175,6 +176,8 @@ class Refresher:
         Raises SettingsError when no provider of the data type has the API key that it needs: tasks would wait for
         one, and whoever follows the backfill with them.
         """
+        # Its answers will be columns of numpy, which takes as long to import as the plan takes the database.
+        self._pool.submit(import_module, "numpy")
         with self._engine.begin() as connection:
             asked = [p for p in registry.routes(connection).get(data_type, []) if p in self._clients]
             if asked and not any(self._clients[provider].has_key for provider in asked):
