@@ -22,6 +22,14 @@ from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.sandbox.calls import ProviderCall
 from pricing_pipeline.sandbox.limits import WorstWindow
 
+_DAYS = (
+    ("start_date", "end_date"),
+    ("startDate", "endDate"),
+    ("from", "to"),
+    ("period1", "period2"),
+)
+"""What the dialects call the first and the last day of a history."""
+
 WINDOWS = (1, 60)
 """Lengths in seconds of the sliding windows whose worst load is kept."""
 
@@ -40,6 +48,8 @@ class CallRecord:
     provider: str
     path: str
     symbols: tuple[str, ...]
+    days: tuple[str, str] | None
+    """First and last day asked for, as the client spelt them; None when it did not name both."""
     units: int
     key: str | None
     """First 12 hex digits of the key's SHA-256."""
@@ -109,6 +119,7 @@ class CallLog:
                 provider=provider,
                 path=f"/{call.endpoint}",
                 symbols=call.symbols,
+                days=_days(call),
                 units=units,
                 key=fingerprint(call.key),
                 key_name=key_name,
@@ -163,6 +174,15 @@ class CallLog:
 def fingerprint(key: str | None) -> str | None:
     """What tells keys apart without giving them away."""
     return None if key is None else hashlib.sha256(key.encode()).hexdigest()[:12]
+
+
+def _days(call: ProviderCall) -> tuple[str, str] | None:
+    named = (
+        (call.params[first], call.params[last])
+        for first, last in _DAYS
+        if {first, last} <= call.params.keys()
+    )
+    return next(named, None)
 
 
 def _iso(at: datetime) -> str:

@@ -34,6 +34,27 @@ def test_a6_a_call_is_in_the_log_from_its_arrival():
     assert (ended["status"], ended["bytes"], ended["refused"]) == (200, 1234, False)
 
 
+@pytest.mark.parametrize(
+    ("params", "days"),
+    [
+        (
+            {"start_date": "2013-03-01", "end_date": "2013-06-27", "apikey": "canary-key"},
+            ("2013-03-01", "2013-06-27"),
+        ),
+        ({"from": "2013-03-01", "to": "2013-06-27"}, ("2013-03-01", "2013-06-27")),
+        ({"startDate": "2013-03-01", "endDate": "2013-06-27"}, ("2013-03-01", "2013-06-27")),
+        ({"period1": "1362096000", "period2": "1372291200"}, ("1362096000", "1372291200")),
+        ({"start_date": "2013-03-01", "outputsize": "30"}, None),
+        ({}, None),
+    ],
+)
+def test_g6_the_log_tells_which_days_were_asked_for(params, days):
+    log = CallLog(10)
+    log.begin("any", ProviderCall("history", params, ("AAPL",), None, NOON), 1, refused=False)
+    (call,) = log.calls()
+    assert call["days"] == days
+
+
 def test_the_log_never_holds_a_key(tmp_path):
     log = CallLog(10, tmp_path / "deep" / "calls.jsonl")
     log.end(log.begin("twelvedata", a_call("AAPL"), 1, refused=False), 200, 10)
