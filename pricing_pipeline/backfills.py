@@ -63,16 +63,19 @@ class Listed:
     tasks: int
     done: int
     failed: int
+    cancelled: int
     open: int
 
     @property
     def state(self) -> str:
-        """One word: cancelled, running, failed (in part at least) or done."""
+        """One word: cancelled, running, failed or cancelled (in part at least), or done."""
         if self.cancelled_at is not None:
             return "cancelled"
         if self.open:
             return "running"
-        return "failed" if self.failed else "done"
+        if self.failed:
+            return "failed"
+        return "cancelled" if self.cancelled else "done"
 
 
 def estimate(
@@ -99,6 +102,17 @@ def recent(connection: Connection, at_most: int) -> list[Listed]:
     return [
         Listed(**row) for row in connection.execute(query("backfill.recent"), {"at_most": at_most}).mappings()
     ]
+
+
+def cancelled(connection: Connection, backfill_id: UUID) -> int:
+    """How many tasks of a backfill people have called off; its progress counts them among those that failed."""
+    return int(connection.execute(query("backfill.cancelled"), {"backfill_id": backfill_id}).scalar_one())
+
+
+def ended(connection: Connection, backfill_id: UUID) -> tuple[datetime | None, datetime | None]:
+    """When a backfill ended, and when it was called off; None = not (yet)."""
+    row = connection.execute(query("backfill.ended"), {"backfill_id": backfill_id}).one()
+    return row.finished_at, row.cancelled_at
 
 
 def cancel(connection: Connection, backfill_id: UUID) -> int:

@@ -108,7 +108,9 @@ def add(
         case "replaced":
             typer.echo(f"{what} takes the place of what was said, which is kept as a revision.")
         case _:
-            typer.echo(f"{what} is entered. Histories that are read adjusted count it from now on.")
+            typer.echo(
+                f"{what} is entered. Histories that are read adjusted count it now, or when its day has come."
+            )
     hint(f"Were values held for it? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
 
 

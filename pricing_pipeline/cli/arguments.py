@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from uuid import UUID
 
 import typer
 
@@ -41,6 +42,16 @@ def moment(given: str, option: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def identifier(given: str, source: str) -> UUID:
+    """An id that the command `source` shows. Else a usage error."""
+    try:
+        return UUID(given)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{given!r} is no id. Copy a whole one of `pricing-pipeline {source}`"
+        ) from None
+
+
 def currency_code(given: str, option: str) -> str:
     """An ISO 4217 code. Else a usage error."""
     if not _CURRENCY.fullmatch(given.upper()):
@@ -61,6 +72,13 @@ def span(first: date, last: date) -> Window:
     if first > last:
         raise InvalidRange(f"the range {first} to {last} is upside down. Give the earlier day first.")
     return Window(first, last)
+
+
+def last_of(first: date | None, last: date | None, today: date) -> date:
+    """The last day of what is asked for: today if None. Raises InvalidRange where the first is still to come then."""
+    if first is not None and last is None and first > today:
+        raise InvalidRange(f"{first} has not come yet: it is {today} (UTC). Give an earlier day.")
+    return last or today
 
 
 def names(given: str, option: str) -> list[str]:

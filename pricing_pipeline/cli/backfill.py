@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 
 import typer
 from sqlalchemy import Connection, Engine
 
+from pricing_pipeline import backfills
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
@@ -31,7 +32,7 @@ def backfill(
     """Fetch what is missing between two days (the last one None: today); False when that did not succeed."""
     settings = load_settings()
     urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-    cost, failures = _NO_COST, list[reads.Failure]()
+    cost, failures, cancelled = _NO_COST, list[reads.Failure](), 0
     with open_engine(settings, pool_size=6) as engine:
         with engine.connect() as connection:
             request = checked(connection, data_type, first, last, symbols)
@@ -41,6 +42,8 @@ def backfill(
             with engine.connect() as connection:
                 cost = reads.backfill_cost(connection, outcome.backfill_id)
                 failures = reads.backfill_failures(connection, outcome.backfill_id)
+                cancelled = backfills.cancelled(connection, outcome.backfill_id)
+        outcome = replace(outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled)
     if as_json:
         print_json(
             {
@@ -143,7 +146,7 @@ def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
             f"{name}{whose}: everything from {window.start} to {window.end} is stored already; no call was made."
         )
         return
-    done = outcome.tasks - outcome.open - outcome.failed
+    done = outcome.tasks - outcome.open - outcome.failed - outcome.cancelled
     typer.echo(
         f"{name}{whose}, {window.start} to {window.end}: {done} of {outcome.tasks} tasks done, "
         f"{cost.rows_stored} values stored with {cost.calls} calls "
@@ -154,7 +157,16 @@ def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
 def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:
     for failure in failures:
         typer.echo(f"  {failure.symbol}: {failure.message or failure.kind}", err=True)
-    if outcome.failed:
+    if outcome.cancelled:
+        sentence = (
+            f"it was cancelled: {outcome.cancelled} of {outcome.tasks} tasks are left out"
+            f"{f', and {outcome.failed} failed' if outcome.failed else ''}. "
+            "What is stored stays, and the same command goes on from there."
+        )
+    elif outcome.failed:
+        more = outcome.failed - len(failures)
+        if more > 0:
+            typer.echo(f"  and {more} more", err=True)
         sentence = (
             f"{outcome.failed} of {outcome.tasks} tasks failed; the rest is stored. "
             "`pricing-pipeline queue list --status failed` shows them."

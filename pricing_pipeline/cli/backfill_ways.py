@@ -52,6 +52,7 @@ class Outcome:
     tasks: int
     open: int
     failed: int
+    cancelled: int = 0
     run_id: str | None = None
     run_url: str | None = None
     run_status: str | None = None
@@ -59,7 +60,7 @@ class Outcome:
     @property
     def is_complete(self) -> bool:
         """Every task done. A run may still have failed after its last task: then its status says so."""
-        return self.backfill_id is not None and self.open == 0 and self.failed == 0
+        return self.backfill_id is not None and self.open == self.failed == self.cancelled == 0
 
 
 def in_process(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
@@ -127,7 +128,13 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
             if is_fetched or status in _ENDED or status is None:
                 url = webserver.run_url(run_id)
                 return Outcome(
-                    backfill_id, progress.tasks, progress.open, progress.failed, run_id, url, status
+                    backfill_id,
+                    progress.tasks,
+                    progress.open,
+                    progress.failed,
+                    run_id=run_id,
+                    run_url=url,
+                    run_status=status,
                 )
         show(_phase(status, backfill_id is not None), progress)
         time.sleep(_FOLLOW_SECONDS)

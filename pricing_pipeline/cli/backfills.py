@@ -48,6 +48,7 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
             f"{data_type}: everything from {request.window.start} to {request.window.end} is stored already."
         )
     else:
+        typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
         _show(found)
     for one in found:
         _complain(data_type, one)
@@ -121,6 +122,7 @@ def show(at_most: int, *, as_json: bool) -> None:
             "tasks",
             "done",
             "failed",
+            "cancelled",
             "open",
         ],
         [
@@ -135,11 +137,12 @@ def show(at_most: int, *, as_json: bool) -> None:
                 one.tasks,
                 one.done,
                 one.failed,
+                one.cancelled,
                 one.open,
             )
             for one in found
         ],
-        right=["tasks", "done", "failed", "open"],
+        right=["tasks", "done", "failed", "cancelled", "open"],
     )
     if not found:
         hint("there was no backfill yet: pricing-pipeline backfill --help")
@@ -151,13 +154,18 @@ def cancel(backfill_id: UUID, *, as_json: bool) -> None:
         try:
             with engine.begin() as connection:
                 count = backfills.cancel(connection, backfill_id)
+                finished_at, cancelled_at = backfills.ended(connection, backfill_id)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != "22023":
                 raise
             raise InvalidRange(reason(error)) from error
     if as_json:
         print_json({"backfill_id": backfill_id, "cancelled": count})
-    else:
+    elif count or not finished_at:
         typer.echo(
             f"{count} tasks are cancelled. What was fetched stays, and another backfill goes on from there."
         )
+    elif cancelled_at:
+        typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} UTC.")
+    else:
+        typer.echo(f"nothing to do: it ended at {moment(finished_at)} UTC.")

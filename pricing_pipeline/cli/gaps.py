@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import calendars
 from pricing_pipeline.calendars import Gap, GapKind
 from pricing_pipeline.cli import reads
-from pricing_pipeline.cli.arguments import span
+from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
@@ -29,7 +29,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
     Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
     """
     with open_connection(load_settings()) as connection:
-        last_day = last or reads.today(connection)
+        last_day = last_of(first, last, reads.today(connection))
         found = {
             name: _found(connection, name, symbol, first or min(since or last_day, last_day), last_day)
             for name, since in _types(connection, symbol, data_type)

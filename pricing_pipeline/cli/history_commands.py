@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
@@ -106,7 +105,7 @@ def backfills_list(
 
 
 def backfills_cancel(
-    backfill_id: Annotated[UUID, typer.Argument(metavar="ID", help="Of `backfills list`.")],
+    backfill_id: Annotated[str, typer.Argument(metavar="ID", help="Of `backfills list`.")],
     as_json: Json = False,
 ) -> None:
     """Call a backfill off: what it still waits for is not fetched. What is stored stays.
@@ -115,8 +114,9 @@ def backfills_cancel(
     Example: pricing-pipeline backfills cancel 2f1c1f6e-8a0f-4a51-9a5b-1d2e3f405162
     """
     from pricing_pipeline.cli import backfills
+    from pricing_pipeline.cli.arguments import identifier
 
-    backfills.cancel(backfill_id, as_json=as_json)
+    backfills.cancel(identifier(backfill_id, "backfills list"), as_json=as_json)
 
 
 def actions_list(

@@ -6,6 +6,7 @@ What a command does stands in its own module. Nothing here imports anything slow
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -16,6 +17,10 @@ from typer.core import TyperGroup
 from pricing_pipeline.errors import PricingError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+_NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
+"""What the checks of arguments say of themselves, and not of what was typed."""
 
 
 class Program(TyperGroup):
@@ -68,7 +73,7 @@ def hint(message: str) -> None:
 
 
 def _usage(error: typer.TyperException) -> str:
-    message = error.format_message()
+    message = _NOISE.sub("", error.format_message())
     message = message if message.endswith((".", "?", "!")) else f"{message}."
     context = getattr(error, "ctx", None)
     return f"{message} See `{context.command_path} --help`." if context is not None else message

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import typer
 
 from pricing_pipeline import actions, demand, prices
 from pricing_pipeline.cli import history_plot, reads
-from pricing_pipeline.cli.arguments import span
+from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import (
     decimal,
@@ -128,7 +128,8 @@ def history(
     InvalidAdjustment, and InvalidRange when the days are upside down.
     """
     with open_connection(load_settings()) as connection:
-        last_day = last or reads.today(connection)
+        today = reads.today(connection)
+        last_day = last_of(first, last, today)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
         kind = reads.data_type(connection, data_type)
         bars = prices.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
@@ -139,7 +140,7 @@ def history(
         to_mark = history_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
             known = actions.read(connection, kind.asset_class, symbol, as_of)
-            until = reads.today(connection) if as_of is None else as_of.astimezone(UTC).date()
+            until = today if as_of is None else as_of.astimezone(UTC).date()
             missing = _what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])
             if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
                 untold = actions.untold_splits(connection, data_type, symbol, days.start, days.end)
@@ -164,6 +165,8 @@ def history(
             hint("Their source has divided these prices by every split since their day.")
     if missing:
         hint(missing)
+    if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
+        hint(f"{moment(as_of)} UTC has not come yet; this is what is believed now.")
     for split in untold:
         shares = f"{split.new_shares}:{split.old_shares}"
         hint(

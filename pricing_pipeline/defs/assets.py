@@ -244,8 +244,15 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
         )
         progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
-        if progress.failed:
-            faults.append(f"{progress.failed} of {progress.tasks} tasks of {plan.data_type} failed")
+        cancelled = reporter.cancelled(plan) if progress.failed else 0
+        failed = max(progress.failed - cancelled, 0)
+        if cancelled:
+            faults.append(
+                f"the backfill of {plan.data_type} was cancelled: {cancelled} of {progress.tasks} tasks are left out. "
+                "What is stored stays, and another backfill goes on from there"
+            )
+        if failed:
+            faults.append(f"{failed} of {progress.tasks} tasks of {plan.data_type} failed")
             failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
     if failures:
         faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")

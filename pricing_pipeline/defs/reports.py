@@ -10,7 +10,7 @@ from datetime import date, timedelta
 import dagster as dg
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import checks, demand, documents, prices
+from pricing_pipeline import backfills, checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
@@ -147,6 +147,11 @@ class Reporter:
             shown = plot if month == months[-1] else {}
             self._tell(backfill.data_type, month, {**month_metadata(*held.get(month, (0, 0))), **shown})
         self._about_to_tell.discard(backfill.data_type)
+
+    def cancelled(self, backfill: Backfill) -> int:
+        """How many tasks of a backfill people have called off."""
+        with self._engine.connect() as connection:
+            return backfills.cancelled(connection, backfill.id)
 
     def failures(self, backfill: Backfill) -> dg.MetadataValue:
         """Why tasks of a backfill failed, as a table."""

@@ -66,6 +66,8 @@ def test_an_empty_queue_says_so(cli: CommandLine) -> None:
     assert cli("queue", "list", "--json").json == {"tasks": []}
     assert "'stuck' is not one of" in cli("queue", "list", "--status", "stuck").error
     assert "--limit" in cli("queue", "list", "--limit", "0").error
+    assert "Value error" not in cli("queue", "list", "--status", "stuck").error
+    assert "should be a valid integer. See" in cli("queue", "show", "abc").error
 
 
 # registry

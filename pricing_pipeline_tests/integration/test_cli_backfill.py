@@ -39,6 +39,7 @@ def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbo
         "tasks": 2,
         "open": 0,
         "failed": 0,
+        "cancelled": 0,
         "run_id": None,
         "run_url": None,
         "run_status": None,

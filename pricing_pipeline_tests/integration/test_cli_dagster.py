@@ -131,6 +131,26 @@ def test_a_run_that_dies_with_tasks_left_is_told(cli: CommandLine, core: Core) -
     assert "the run ended as CANCELED with 5 of 5 tasks still queued" in said.stderr
 
 
+def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: CommandLine, core: Core) -> None:
+    """Nothing of it failed, and `queue list --status failed` would show nothing."""
+    plan: dict[str, Any] = {"type": DAILY, "first": FIRST, "last": LAST, "run": "0b5e"}
+    (planned,) = core.rows("SELECT * FROM pricing.plan_backfill(:type, :first, :last, NULL, :run)", **plan)
+    core.complete(core.claim_one())
+    core.call("SELECT pricing.cancel_backfill(:id)", id=planned.backfill_id)
+    answers = (FOUND, LAUNCHED, status("FAILURE"))
+    with Answering(*answers) as server, cli.running(urls={"dagster": server.url}):
+        said = cli("backfill", DAILY, *WINTER)
+    assert said.exit_code == 1
+    assert said.stderr == (
+        "error: it was cancelled: 4 of 5 tasks are left out. What is stored stays,"
+        " and the same command goes on from there.\n"
+    )
+    assert "1 of 5 tasks done" in said.stdout
+    with Answering(*answers) as server, cli.running(urls={"dagster": server.url}):
+        told = cli("backfill", DAILY, *WINTER, "--json").json
+    assert (told["tasks"], told["failed"], told["cancelled"], told["failures"]) == (5, 0, 4, [])
+
+
 def test_days_before_the_first_partition_are_fetched_here(cli: CommandLine, core: Core) -> None:
     core.rows(
         "UPDATE pricing.data_type_registry SET history_from = '1990-01-01' WHERE data_type = :t", t=DAILY

@@ -237,6 +237,7 @@ def test_history_is_drawn(cli: CommandLine, core: Core) -> None:
     ("arguments", "code", "words"),
     [
         (["AAPL", "--data-type", DAILY, "--from", "2013-02-02", "--to", "2013-02-01"], 1, "upside down"),
+        (["AAPL", "--data-type", DAILY, "--from", "2990-01"], 1, "2990-01-01 has not come yet"),
         (["AAPL", "--data-type", "nope"], 1, "no active data type 'nope'; there are: equity_daily, "),
         (["XYZ", "--data-type", DAILY], 1, "XYZ"),
         (["EUR/USD", "--data-type", DAILY], 1, "no equity instrument is called EUR/USD"),

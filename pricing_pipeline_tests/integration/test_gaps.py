@@ -314,13 +314,32 @@ def test_g6_backfills_are_listed_and_called_off(cli: CommandLine, core: Core) ->
 
     def listed() -> dict[str, object]:
         (row,) = cli("backfills", "list", "--json").json["backfills"]
-        return {name: row[name] for name in ("backfill_id", "state", "tasks", "done", "open")}
+        assert row["backfill_id"] == str(backfill)
+        return {name: row[name] for name in ("state", "tasks", "done", "failed", "cancelled", "open")}
 
-    assert listed() == {"backfill_id": str(backfill), "state": "running", "tasks": 5, "done": 1, "open": 4}
+    assert listed() == {"state": "running", "tasks": 5, "done": 1, "failed": 0, "cancelled": 0, "open": 4}
     assert "running" in cli("backfills", "list").stdout
     assert cli("backfills", "cancel", str(backfill), "--json").json["cancelled"] == 4
     assert not core.complete(running), "its finish is refused"
     assert core.claim() == []
-    assert listed()["state"] == "cancelled"
+    assert listed() == {"state": "cancelled", "tasks": 5, "done": 1, "failed": 0, "cancelled": 4, "open": 0}
+    assert cli("backfills", "cancel", str(backfill)).stdout.startswith("nothing to do: it was cancelled at ")
     assert plan(core, symbols=["AAPL", "IBM", "MSFT", "GOOG", "FB"]) != []
     assert "there is no backfill" in cli("backfills", "cancel", str(uuid4())).error
+    said = cli("backfills", "cancel", "999")
+    assert (said.exit_code, said.error.partition(".")[0]) == (
+        2,
+        "Invalid value: '999' is no id",
+    )
+
+
+def test_g6_one_that_has_ended_cannot_be_called_off(cli: CommandLine, core: Core) -> None:
+    backfill = core.call(
+        "SELECT backfill_id FROM pricing.plan_backfill(:t, :a, :b)", t=DAILY, a=MARCH.start, b=MARCH.end
+    )
+    for call in core.claim():
+        core.complete(call)
+    core.call("SELECT pricing.backfill_progress(:id)", id=backfill)
+    assert cli("backfills", "cancel", str(backfill)).stdout.startswith("nothing to do: it ended at ")
+    (row,) = cli("backfills", "list", "--json").json["backfills"]
+    assert row["state"] == "done"

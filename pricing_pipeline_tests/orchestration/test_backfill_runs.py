@@ -16,7 +16,7 @@ import pytest
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import assets
 from pricing_pipeline.defs.reports import Told, is_step
-from pricing_pipeline.refresh import Progress
+from pricing_pipeline.refresh import Backfill, Progress, Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, said
@@ -270,6 +270,26 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
     assert "| NOPE | unknown_symbol |" in table
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
     audit(core)
+
+
+def test_g6_a_run_whose_backfill_was_cancelled_says_so(
+    stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody calls it off between its plan and its first call."""
+    plans = Refresher.plan_backfill
+
+    def plan_and_cancel(*asked: Any) -> Backfill:
+        planned = plans(*asked)
+        core.call("SELECT pricing.cancel_backfill(:id)", id=planned.id)
+        return planned
+
+    monkeypatch.setattr(Refresher, "plan_backfill", plan_and_cancel)
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
+    assert why(run) == (
+        "the backfill of equity_daily was cancelled: 5 of 5 tasks are left out."
+        " What is stored stays, and another backfill goes on from there."
+    )
+    assert sandbox.calls() == []
 
 
 def test_g6_a2_live_work_goes_first_and_is_reported_too(

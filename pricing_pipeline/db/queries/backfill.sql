@@ -8,9 +8,14 @@ SELECT backfill_id, tasks FROM pricing.plan_backfill(:data_type, CAST(:first_day
 SELECT tasks, open, failed FROM pricing.backfill_progress(CAST(:backfill_id AS uuid));
 
 -- name: failures
--- Why tasks of a backfill failed.
+-- Why tasks of a backfill failed; those that people called off have not.
 SELECT symbol, failure_kind, errors -> -1 ->> 'message' AS message FROM pricing.api_call_queue_dead
-WHERE backfill_id = CAST(:backfill_id AS uuid) ORDER BY symbol LIMIT 20;
+WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'failed' ORDER BY symbol LIMIT 20;
+
+-- name: cancelled
+-- How many tasks of a backfill were called off.
+SELECT count(*) FROM pricing.api_call_queue_dead
+WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'cancelled';
 
 -- name: cost
 -- What a backfill would ask of each provider.
@@ -21,12 +26,18 @@ FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day 
 -- The newest backfills and how far they are.
 SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id, b.requested_at,
        b.finished_at, b.cancelled_at, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
-       greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.tasks::integer AS failed, live.tasks::integer AS open
+       greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.failed::integer AS failed,
+       (dead.tasks - dead.failed)::integer AS cancelled, live.tasks::integer AS open
 FROM (SELECT x.* FROM pricing.backfills x ORDER BY x.requested_at DESC LIMIT :at_most) b
 CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id) live
-CROSS JOIN LATERAL (SELECT count(*) AS tasks FROM pricing.api_call_queue_dead q WHERE q.backfill_id = b.backfill_id) dead
+CROSS JOIN LATERAL (SELECT count(*) AS tasks, count(*) FILTER (WHERE q.status = 'failed') AS failed
+                    FROM pricing.api_call_queue_dead q WHERE q.backfill_id = b.backfill_id) dead
 ORDER BY b.requested_at DESC;
 
 -- name: cancel
 -- Take what is left of a backfill out of the queue.
 SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));
+
+-- name: ended
+-- When a backfill ended, and when it was called off.
+SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
