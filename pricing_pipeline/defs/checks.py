@@ -290,6 +290,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, database: PricingDatabase
     ) -> Iterator[dg.AssetCheckResult]:
         wanted = context.selected_asset_check_keys
+        found: list[dg.AssetCheckEvaluation] = []
         for check in CHECKS:
             names = sorted(key.asset_key.path[-1] for key in wanted if key.name == check.name)
             if not names:
@@ -298,7 +299,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                 verdicts = check.judge(connection, names)
             for name, verdict in verdicts.items():
                 grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
-                yield dg.AssetCheckResult(
+                evaluation = dg.AssetCheckEvaluation(
                     check_name=check.name,
                     asset_key=latest_key(name),
                     passed=not verdict.is_fault,
@@ -309,6 +310,19 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                         "what_to_do": what_to_do(check.anchor),
                     },
                 )
+                found.append(evaluation)
+                yield dg.AssetCheckResult(
+                    check_name=check.name,
+                    asset_key=evaluation.asset_key,
+                    passed=evaluation.passed,
+                    severity=evaluation.severity,
+                    description=evaluation.description,
+                    metadata=evaluation.metadata,
+                )
+        # Dagster shows a check as not evaluated once its asset has been materialized in another run than the check's:
+        # of a quote half a minute later. Latest prices are materialized without a run, so these stay in sight.
+        for evaluation in found:
+            context.instance.report_runless_asset_event(evaluation)
 
     return check_all_prices
 

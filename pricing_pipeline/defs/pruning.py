@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import sqlalchemy as sa
 from dagster._core.instance.utils import RUNLESS_RUN_ID  # internal, hence the exact pin
-from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
@@ -27,6 +27,8 @@ KEEP_OTHERS = timedelta(days=90)
 """Backfills and whatever else a person started."""
 KEEP_REPORTS = timedelta(hours=24)
 """Runless reports about latest prices, and Dagster's evaluations of their freshness."""
+KEEP_CHECKS = timedelta(days=30)
+"""What checks found: numbers, texts and plots each hour."""
 RUNS_AT_ONCE = 100
 
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED]
@@ -63,7 +65,7 @@ def prune_runs(instance: dg.DagsterInstance, engine: Engine, now: datetime) -> i
 
 
 def prune_reports(instance: dg.DagsterInstance, now: datetime) -> int:
-    """Delete runless events about latest prices older than KEEP_REPORTS; returns how many."""
+    """Delete old runless events about latest prices, and what checks of them found; returns how many."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
@@ -80,7 +82,16 @@ def prune_reports(instance: dg.DagsterInstance, now: datetime) -> int:
         events.id.not_in(newest),
     )
     with storage.index_connection() as connection:
-        return int(connection.execute(old).rowcount)
+        return int(connection.execute(old).rowcount) + int(connection.execute(_old_checks(now)).rowcount)
+
+
+def _old_checks(now: datetime) -> sa.Delete:
+    """What checks found longer ago than KEEP_CHECKS, but for the last of each. Their runs' end does not remove it."""
+    checks = AssetCheckExecutionsTable.c
+    newest = sa.select(sa.func.max(checks.id)).group_by(checks.asset_key, checks.check_name)
+    return sa.delete(AssetCheckExecutionsTable).where(
+        checks.create_timestamp < (now - KEEP_CHECKS).replace(tzinfo=None), checks.id.not_in(newest)
+    )
 
 
 def _old_runs(instance: dg.DagsterInstance, now: datetime) -> Iterator[dg.DagsterRun]:

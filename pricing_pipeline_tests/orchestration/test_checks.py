@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.loader import LoadingContextForTest
 
 from pricing_pipeline import checks
 from pricing_pipeline.defs.checks import CHECKS
@@ -76,6 +78,18 @@ def test_g2_checks_belong_to_latest_prices_only(stage: Stage) -> None:
         "agreement": {DAILY, QUOTE, FX, NAV},
         "revisions": {DAILY, NAV},
     }
+
+
+def test_g2_what_a_check_found_stays_in_sight_when_its_prices_are_materialized_again(stage: Stage) -> None:
+    """Dagster calls a check not evaluated when that is so by this function of its own."""
+    found = evaluated(stage)[QUOTE]
+    stage.instance.report_runless_asset_event(dg.AssetMaterialization(["latest_price", QUOTE]))
+    key = dg.AssetCheckKey(dg.AssetKey(["latest_price", QUOTE]), "on_time")
+    last = stage.instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
+    assert asyncio.run(last.targets_latest_materialization(LoadingContextForTest(stage.instance)))
+    assert last.evaluation is not None
+    assert (last.evaluation.description, last.evaluation.passed) == (found.description, found.passed)
+    assert last.evaluation.metadata.keys() == found.metadata.keys()
 
 
 def test_checks_run_on_their_own_schedule_and_in_no_drain(stage: Stage) -> None:

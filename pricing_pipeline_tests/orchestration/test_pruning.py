@@ -133,6 +133,23 @@ def test_g2_reports_older_than_a_day_go_and_the_newest_stays(stage: Stage) -> No
     assert prune_reports(stage.instance, in_(24.1 * HOUR)) == 0
 
 
+def test_g2_what_checks_found_goes_after_a_month_but_for_the_last(stage: Stage) -> None:
+    key = dg.AssetKey(["latest_price", QUOTE])
+    for name in ("on_time", "outliers", "on_time"):
+        stage.instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(asset_key=key, check_name=name, passed=name == "outliers", metadata={})
+        )
+
+    def executions(name: str) -> int:
+        storage = stage.instance.event_log_storage
+        return len(storage.get_asset_check_execution_history(dg.AssetCheckKey(key, name), limit=10))
+
+    prune_reports(stage.instance, in_(29 * DAY))
+    assert (executions("on_time"), executions("outliers")) == (2, 1)
+    prune_reports(stage.instance, in_(31 * DAY))
+    assert (executions("on_time"), executions("outliers")) == (1, 1)
+
+
 def test_g2_evaluations_of_freshness_go_too_and_its_state_stays(
     environment: None, core: Core, open_folder: Path
 ) -> None:
