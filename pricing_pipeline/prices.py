@@ -18,7 +18,7 @@ from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
-from pricing_pipeline.errors import InvalidAdjustment, ReadReplica
+from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Point, Rival
 
@@ -238,18 +238,20 @@ def bars(
     last_day: date,
     *,
     as_of: datetime | None = None,
-    adjust: Adjust | None = None,
+    adjust: Adjust | str | None = None,
 ) -> list[Bar]:
     """Values between two days (UTC, both included), oldest first, as they were believed at `as_of` (aware; None = now).
 
     Without `adjust` exactly as stored, on the basis that each names; else on that basis, by the splits and dividends
-    that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done.
+    that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done, and
+    InvalidRange for days upside down or a time without a zone.
     """
     parameters = _span(symbol, data_type, first_day, last_day, as_of)
     if adjust is None:
         return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
+    basis = _basis(adjust)
     with _refusals(symbol, data_type):
-        rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": adjust.value}).all()
+        rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": basis}).all()
     return [
         Bar(
             observed_at=row.observed_at,
@@ -266,6 +268,15 @@ def bars(
         )
         for row in rows
     ]
+
+
+def _basis(adjust: Adjust | str) -> str:
+    try:
+        return Adjust(adjust).value
+    except ValueError:
+        raise InvalidAdjustment(
+            f"adjust={adjust!r} is none of: {', '.join(Adjust)}. Leave it out for what is stored."
+        ) from None
 
 
 @contextmanager
@@ -287,6 +298,12 @@ def _span(
     symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
 ) -> dict[str, object]:
     """Whose values, of which days, and as believed when."""
+    if first_day > last_day:
+        raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
+    if as_of is not None and as_of.tzinfo is None:
+        raise InvalidRange(
+            f"the time {as_of} has no zone. Give it one: as_of.replace(tzinfo=UTC), for instance."
+        )
     return {
         "data_type": data_type,
         "symbol": symbol,
@@ -304,21 +321,23 @@ def history(
     end: date,
     *,
     as_of: datetime | None = None,
-    adjust: Adjust | None = None,
+    adjust: Adjust | str | None = None,
 ) -> DataFrame:
     """What `bars` gives as a pandas frame, one row a value; docs/prices.md says which dtype each column has.
 
-    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats.
+    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
+    `bars` raises.
     """
     parameters = _span(symbol, data_type, start, end, as_of)
     if adjust is None:
         (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
         return frames.made(*row)
+    basis = _basis(adjust)
     with _refusals(symbol, data_type):
         (row,) = driver_rows(
             connection,
             driver_query("history.adjusted_columns"),
-            {**parameters, "adjust": adjust.value},
+            {**parameters, "adjust": basis},
             is_binary=True,
         )
     return frames.made(*row)

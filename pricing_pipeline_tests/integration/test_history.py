@@ -14,6 +14,7 @@ import pytest
 
 from pricing_pipeline import frames, prices
 from pricing_pipeline.domain import Adjust
+from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, PricingError
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -96,6 +97,33 @@ def test_f3_a_frame_is_exact_and_has_the_documented_dtypes(core: Core, clock: Cl
         assert str(one.index.dtype) == "datetime64[us, UTC]"
     assert len(empty) == 0
     assert frame.loc["2010-03-02", "adjustment"] == "raw"
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault", "words"),
+    [
+        ({"adjust": "dividends"}, InvalidAdjustment, "none of: raw, splits, total"),
+        ({"as_of": datetime(2026, 11, 20)}, InvalidRange, "has no zone"),
+        ({"days": MARCH[::-1]}, InvalidRange, "upside down"),
+    ],
+)
+def test_f3_what_a_frame_cannot_tell_is_said(
+    core: Core, asked: dict[str, Any], fault: type[PricingError], words: str
+) -> None:
+    """An empty frame would look as if nothing were stored."""
+    given = dict(asked)
+    days = given.pop("days", MARCH)
+    with core.engine.connect() as connection:
+        for read in (prices.history, prices.bars):
+            with pytest.raises(fault, match=words):
+                read(connection, "AAPL", DAILY, *days, **given)
+
+
+def test_f3_a_frame_is_adjusted_by_the_name_of_its_basis_too(core: Core) -> None:
+    store(core, (date(2010, 3, 1), "10.50"))
+    with core.engine.connect() as connection:
+        frame = prices.history(connection, "AAPL", DAILY, *MARCH, adjust="total")
+    assert list(frame["adjustment"]) == ["total"]
 
 
 def test_f3_a_frame_has_what_the_bars_have_whatever_is_stored(core: Core) -> None:
