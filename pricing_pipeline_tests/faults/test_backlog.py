@@ -30,7 +30,14 @@ def turns(core: Core, count: int) -> None:
 def pages_of_a_claim(core: Core) -> int:
     """How many pages of 8 kB a claim of one call looks at. It is rolled back."""
     claim = text("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + named("queue.claim"))
-    parameters = {"provider": TWELVEDATA, "worker": "w", "max_calls": 1, "run_id": None, "keys": None}
+    parameters = {
+        "provider": TWELVEDATA,
+        "worker": "w",
+        "max_calls": 1,
+        "run_id": None,
+        "keys": None,
+        "is_waited_for": True,
+    }
     with core.engine.connect() as connection:
         (explained,) = connection.execute(claim, parameters).scalar_one()
         connection.rollback()
