@@ -9,6 +9,9 @@ GRANT USAGE ON SCHEMA pricing TO pricing_client;
 GRANT USAGE ON SCHEMA pricing TO pricing_reader;
 GRANT USAGE ON SCHEMA pricing TO pricing_worker;
 
+-- Who watches or holds something: 1 to 200 characters.
+CREATE DOMAIN pricing.user_name AS text CONSTRAINT user_is_sane CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 200)));
+
 -- Numbers calls.
 CREATE SEQUENCE pricing.call_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.call_id_seq TO pricing_worker;
@@ -35,18 +38,17 @@ GRANT SELECT, USAGE ON SEQUENCE pricing.warnings_warning_id_seq TO pricing_worke
 
 -- Who looks at what, kept alive by heartbeats; removed on leave or after 5 silent minutes.
 CREATE TABLE pricing.active_subscriptions (
-    user_id text NOT NULL  -- Who looks: the login of a session, or whom a worker names.
+    user_id pricing.user_name NOT NULL  -- Who looks: the login of a session, or whom a worker names.
     data_type text NOT NULL  -- What is looked at.
     symbol text NOT NULL  -- What is looked at.
     subscribed_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when, without a pause of five minutes.
     last_seen_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- The last heartbeat, stamped by the database; nothing else changes it.
     CONSTRAINT active_subscriptions_pkey PRIMARY KEY (user_id, data_type, symbol)
     CONSTRAINT subscription_has_demand FOREIGN KEY (data_type, symbol) REFERENCES pricing.demand(data_type, symbol) DEFERRABLE INITIALLY DEFERRED
-    CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
 ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
 CREATE POLICY worker_serves_all ON pricing.active_subscriptions FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.active_subscriptions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.active_subscriptions TO pricing_reader;
@@ -533,7 +535,7 @@ GRANT SELECT ON TABLE pricing.history_coverage TO pricing_reader;
 
 -- Who holds what. While any holding of a pair is active, its price is kept fresh by the background TTL.
 CREATE TABLE pricing.holdings (
-    user_id text NOT NULL  -- Who holds it.
+    user_id pricing.user_name NOT NULL  -- Who holds it.
     data_type text NOT NULL  -- What is held.
     symbol text NOT NULL  -- What is held.
     status text NOT NULL DEFAULT 'active'::text  -- active, or closed: kept as a record.
@@ -548,11 +550,10 @@ END) STORED  -- The symbol while the holding is active: what is held has a row o
     CONSTRAINT active_holding_has_demand FOREIGN KEY (data_type, active_symbol) REFERENCES pricing.demand(data_type, symbol)
     CONSTRAINT closed_holding_has_time CHECK (((status = 'closed'::text) = (closed_at IS NOT NULL)))
     CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['active'::text, 'closed'::text])))
-    CONSTRAINT user_is_sane CHECK (((length(user_id) >= 1) AND (length(user_id) <= 200)))
 );
 CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT NULL);
 ALTER TABLE pricing.holdings ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
 CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;

@@ -16,7 +16,7 @@ BEGIN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
         FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
         WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol)
-          AND EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = a.data_type AND r.is_active);
+          AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
             RETURN 0;

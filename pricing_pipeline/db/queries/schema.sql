@@ -45,6 +45,14 @@ parts (section, object, place, line) AS (
     SELECT 2, r.name, 0, pg_catalog.format(E'\n-- %s\nCREATE SEQUENCE pricing.%s;', pg_catalog.obj_description(r.oid, 'pg_class'), r.name)
     FROM relations r WHERE r.relkind = 'S'
     UNION ALL
+    SELECT 1, t.typname::text, 0, pg_catalog.format(
+               E'\n-- %s\nCREATE DOMAIN pricing.%s AS %s%s;', pg_catalog.obj_description(t.oid, 'pg_type'), t.typname,
+               pg_catalog.format_type(t.typbasetype, t.typtypmod),
+               (SELECT string_agg(' CONSTRAINT ' || pg_catalog.quote_ident(c.conname) || ' ' || pg_catalog.pg_get_constraintdef(c.oid), ''
+                                  ORDER BY c.conname COLLATE "C")
+                FROM pg_catalog.pg_constraint c WHERE c.contypid = t.oid AND c.contype = 'c'))
+    FROM pg_catalog.pg_type t WHERE t.typnamespace = 'pricing'::pg_catalog.regnamespace AND t.typtype = 'd'
+    UNION ALL
     -- Partitions stand under their parent.
     SELECT 3, concat_ws(' ', grandparent.parent, r.parent, r.name), 0,
            pg_catalog.format(E'\n-- %s\nCREATE TABLE pricing.%s%s%s%s;', pg_catalog.obj_description(r.oid, 'pg_class'), r.name,
