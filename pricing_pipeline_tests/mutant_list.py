@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from pricing_pipeline_tests.mutant import Mutant
 
 _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
@@ -21,34 +20,9 @@ _BREAKER = f"{_TESTS}/integration/test_breaker.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
 _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
+_OPINIONS = f"{_TESTS}/integration/test_opinions.py"
+_BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A change that must not go unnoticed.
-
-    `old` stands exactly once in `within` (a SQL or Python function of the file), or in the file if that is empty.
-    """
-
-    name: str
-    file: str
-    within: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    """Files, or single tests as `file::test`."""
-
-    def applied(self, text: str) -> str:
-        """The file's text with the change. Raises ValueError when it no longer fits the file."""
-        begin, end = _extent(text, self.within) if self.within else (0, len(text))
-        part = text[begin:end]
-        if part.count(self.old) != 1:
-            raise ValueError(
-                f"mutant {self.name!r}: {self.old!r} stands {part.count(self.old)} times in "
-                f"{self.within or self.file}, not once. Say in {_TESTS}/mutant_list.py what it looks like now."
-            )
-        return text[:begin] + part.replace(self.old, self.new) + text[end:]
 
 
 MUTANTS = (
@@ -446,13 +420,54 @@ MUTANTS = (
         "",
         (_CREDENTIALS,),
     ),
+    Mutant(
+        "a second opinion goes ahead of what waits",
+        f"{_FUNCTIONS}/opinions.sql",
+        "claim_opinions",
+        "IF first_.ask_at > now_ - interval '10 minutes' AND EXISTS (",
+        "IF false AND EXISTS (",
+        (_OPINIONS,),
+    ),
+    Mutant(
+        "a second opinion may pass limits and quota",
+        f"{_FUNCTIONS}/opinions.sql",
+        "claim_opinions",
+        "IF refusal IS NOT NULL THEN",
+        "IF false THEN",
+        (_OPINIONS,),
+    ),
+    Mutant(
+        "opinions are compared whatever their basis",
+        f"{_FUNCTIONS}/opinions.sql",
+        "note_opinions",
+        "WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END",
+        "ELSE 1 END",
+        (_OPINIONS,),
+    ),
+    Mutant(
+        "what another provider contradicts is believed",
+        "pricing_pipeline/plausibility.py",
+        "_disagreement",
+        "> _AGREED:",
+        "> 100 * _AGREED:",
+        (_OPINIONS,),
+    ),
+    Mutant(
+        "what a person took back comes back",
+        f"{_FUNCTIONS}/actions_by_hand.sql",
+        "is_refuted",
+        "AND r.removed_by IS NOT NULL",
+        "AND false",
+        (_BY_HAND,),
+    ),
+    Mutant(
+        "a crash is named as an untold split",
+        f"{_FUNCTIONS}/actions_by_hand.sql",
+        "untold_splits",
+        "AND (s.volume > 4 * s.usual_volume) IS NOT TRUE",
+        "",
+        (
+            f"{_TESTS}/orchestration/test_checks.py::test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not",
+        ),
+    ),
 )
-
-
-def _extent(text: str, function: str) -> tuple[int, int]:
-    """Where a function of a SQL or Python file begins and ends."""
-    head = re.search(rf"^(?:CREATE OR REPLACE FUNCTION pricing\.|def ){function}\(", text, re.MULTILINE)
-    if head is None:
-        raise ValueError(f"there is no function {function}")
-    tail = re.compile(r"^(?:CREATE OR REPLACE FUNCTION |def |class )", re.MULTILINE).search(text, head.end())
-    return head.start(), tail.start() if tail else len(text)

@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from pricing_pipeline_tests.mutant_list import MUTANTS, Mutant
+from pricing_pipeline_tests.mutant import Mutant
+from pricing_pipeline_tests.mutant_list import MUTANTS
 from pricing_pipeline_tests.mutants import ROOT, verdict
 
 
