@@ -1,4 +1,4 @@
-"""One change to the code that must not go unnoticed. Which there are stands in mutant_list.py; mutants.py tries them."""
+"""One change to the code that must not go unnoticed. mutant_list.py has all there are; mutants.py tries them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Mutant:
         if part.count(self.old) != 1:
             raise ValueError(
                 f"mutant {self.name!r}: {self.old!r} stands {part.count(self.old)} times in "
-                f"{self.within or self.file}, not once. Say in pricing_pipeline_tests/mutant_list.py what it looks like now."
+                f"{self.within or self.file}, not once. "
+                "Say in pricing_pipeline_tests/mutant_list.py what it looks like now."
             )
         return text[:begin] + part.replace(self.old, self.new) + text[end:]
 
