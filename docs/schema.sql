@@ -826,6 +826,10 @@ CREATE TABLE pricing.provider_state (
     probe_call bigint  -- The one call that decides.
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
     trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
+    passed_at timestamp with time zone  -- When a claim last looked from the first task on; for 250 ms from then claims may begin after the last one. NULL = the next one looks from the first on.
+    passed_priority integer  -- Priority of the task that was claimed last.
+    passed_cadence integer  -- Its cadence_minutes.
+    passed_id bigint  -- Its id.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK (((breaker = 'closed'::text) = (breaker_until IS NULL)))
@@ -1345,6 +1349,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_w
 -- Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
+
+-- Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.
+CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_littered() TO pricing_reader, pricing_worker;
 
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all.
 CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;

@@ -301,11 +301,21 @@ MUTANTS = (
         (f"{_FETCHING}::test_contract_21_a_slow_answer_is_a_failure_and_soon",),
     ),
     Mutant(
+        "a claim that has too little to go on with does not look from the first task on",
+        f"{_FUNCTIONS}/claim.sql",
+        "claim_calls",
+        "is_going_on := cardinality(taken.ids) = most_tasks;",
+        "is_going_on := taken.ids IS NOT NULL;",
+        (
+            f"{_TESTS}/faults/test_backlog.py::test_b16_a_claim_that_goes_on_never_misses_what_was_put_back_before_it",
+        ),
+    ),
+    Mutant(
         "a claim waits for rows that others hold",
         f"{_FUNCTIONS}/claim.sql",
         "claim_calls",
-        "LIMIT most_tasks FOR UPDATE SKIP LOCKED",
-        "LIMIT most_tasks FOR UPDATE",
+        "LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;\n    END IF;",
+        "LIMIT most_tasks FOR UPDATE) r;\n    END IF;",
         (f"{_FENCE}::test_a3_a_claim_passes_over_a_task_that_is_locked",),
     ),
     Mutant(

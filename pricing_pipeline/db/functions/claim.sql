@@ -18,8 +18,12 @@ DECLARE
     most_tasks integer;
     is_probe boolean;
     ahead bigint;
+    is_going_on boolean;
+    taken record;
+    are_alike boolean;
     planned record;
     fitting integer;
+    claimed integer := 0;
 BEGIN
     IF NOT is_waited_for THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -74,35 +78,73 @@ BEGIN
         ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
 
-    FOR planned IN
+    -- Entries of finished tasks stay at the head of the index while a snapshot needs them. Where they are many, a claim
+    -- goes on after the last one for a moment; what has come before it is found by the next claim that looks from the
+    -- first task on, as one does when the moment is over or too little is left.
+    is_going_on := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
+    IF is_going_on THEN
         WITH asked AS MATERIALIZED (
-            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL),
-        rest AS MATERIALIZED (
-            -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all
-            -- others. Only what an open call has asked for can be busy, and little of what is pending is.
-            SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt,
-                   CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END AS parts
-            FROM pricing.api_call_queue_live q
-            WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
-              AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
-            ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED),
-        placed AS MATERIALIZED (
-            SELECT c.*, row_number() OVER () AS place FROM (
-                SELECT q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.est_bytes, q.attempt,
-                       CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END AS parts
-                FROM pricing.api_call_queue_live q WHERE q.id = ahead
-                UNION ALL SELECT * FROM rest) c),
-        kinds AS MATERIALIZED (
+            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
+        SELECT array_agg(r.id) AS ids, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
+               array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
+               array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
+               array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
+        FROM (SELECT q.* FROM pricing.api_call_queue_live q
+              WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
+                AND q.priority = state.passed_priority AND q.cadence_minutes = state.passed_cadence AND q.id > state.passed_id
+                AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
+              ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;
+        is_going_on := cardinality(taken.ids) = most_tasks;
+    END IF;
+    IF is_going_on IS NOT TRUE THEN
+        WITH asked AS MATERIALIZED (
+            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
+        SELECT array_agg(r.id) AS ids, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
+               array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
+               array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
+               array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
+        -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all others.
+        -- Only what an open call has asked for can be busy, and little of what is pending is.
+        FROM (SELECT q.* FROM pricing.api_call_queue_live q
+              WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
+                AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
+              ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;
+    END IF;
+    IF ahead IS NOT NULL THEN
+        SELECT array_prepend(q.id, taken.ids) AS ids, array_prepend(q.data_type, taken.types) AS types,
+               array_prepend(q.symbol, taken.symbols) AS symbols, array_prepend(q.window_start, taken.starts) AS starts,
+               array_prepend(q.window_end, taken.ends) AS ends, array_prepend(q.priority, taken.priorities) AS priorities,
+               array_prepend(q.cadence_minutes, taken.cadences) AS cadences, array_prepend(q.est_bytes, taken.sizes) AS sizes,
+               array_prepend(q.attempt + 1::smallint, taken.attempts) AS attempts,
+               array_prepend(CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END, taken.parts) AS parts
+        INTO taken FROM pricing.api_call_queue_live q WHERE q.id = ahead;
+    END IF;
+
+    are_alike := taken.types[1] = ALL (taken.types) AND taken.starts[1] = ALL (taken.starts)
+        AND taken.ends[1] = ALL (taken.ends) AND taken.parts[1] = ALL (taken.parts);
+
+    FOR planned IN
+        WITH kinds AS MATERIALIZED (
             SELECT k.data_type, k.fetcher, cap.units_per_call, cap.units_per_symbol, cap.batch_size, cap.window_batch_size
             FROM pricing.provider_capabilities cap JOIN pricing.data_type_registry k USING (fetcher)
             WHERE cap.provider = wanted_provider),
+        placed AS MATERIALIZED (
+            SELECT * FROM unnest(taken.ids, taken.types, taken.symbols, taken.starts, taken.ends, taken.priorities, taken.sizes,
+                                 taken.attempts, taken.parts) WITH ORDINALITY
+                AS t (id, data_type, symbol, window_start, window_end, priority, est_bytes, attempt, parts, place)),
         kinds_of_calls AS (
+            -- Mostly, and then in a fifth of the time, all are of one kind, so that no two are for one symbol.
+            SELECT taken.types[1] AS data_type, taken.starts[1] AS window_start, taken.ends[1] AS window_end,
+                   taken.parts[1] AS parts, NULL::bigint[] AS places, taken.ids, taken.symbols, taken.sizes, taken.priorities,
+                   taken.attempts
+            WHERE are_alike
+            UNION ALL
             SELECT p.data_type, p.window_start, p.window_end, p.parts, array_agg(p.place) AS places, array_agg(p.id) AS ids,
                    array_agg(p.symbol) AS symbols, array_agg(p.est_bytes) AS sizes, array_agg(p.priority) AS priorities,
-                   array_agg(p.attempt + 1::smallint) AS attempts
+                   array_agg(p.attempt) AS attempts
             FROM (SELECT x.* FROM placed x
                   -- Calls for one symbol are made one after the other.
-                  WHERE x.place IN (SELECT min(y.place) FROM placed y GROUP BY y.symbol)
+                  WHERE NOT are_alike AND x.place IN (SELECT min(y.place) FROM placed y GROUP BY y.symbol)
                   ORDER BY x.data_type, x.window_start, x.window_end, x.parts, x.place) p
             GROUP BY 1, 2, 3, 4)
         SELECT c.data_type, k.fetcher, c.window_start, c.window_end, k.units_per_call, k.units_per_symbol,
@@ -115,7 +157,7 @@ BEGIN
             SELECT greatest(1, CASE WHEN c.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END / c.parts) AS most) size
         CROSS JOIN LATERAL (
             SELECT n AS first, n + size.most - 1 AS last FROM generate_series(1, cardinality(c.ids), size.most) AS n) f
-        ORDER BY c.places[f.first] LIMIT max_calls
+        ORDER BY c.places[f.first], f.first LIMIT max_calls
     LOOP
         -- The largest prefix that fits, into the units and into the quota.
         fitting := CASE WHEN chosen.units_left < planned.units_per_call THEN 0
@@ -151,6 +193,7 @@ BEGIN
             lease_until = now_ + lease, worker = worker_name, call_id = claim_calls.call_id
         WHERE q.id = ANY (claim_calls.ids);
         RETURN NEXT;
+        claimed := claimed + fitting;
         chosen.units_left := chosen.units_left - planned.units_per_call - fitting * planned.units_per_symbol;
         used := used + planned.est_bytes;
     END LOOP;
@@ -162,7 +205,11 @@ BEGIN
     SET claims = s.claims + 1, last_call_at = now_,
         breaker = CASE WHEN is_probe THEN 'half_open' ELSE 'closed' END,
         breaker_until = CASE WHEN is_probe THEN now_ + lease END,
-        probe_call = CASE WHEN is_probe THEN claim_calls.call_id END
+        probe_call = CASE WHEN is_probe THEN claim_calls.call_id END,
+        -- Nothing that was seen and left may be passed over.
+        passed_at = CASE WHEN claimed = cardinality(taken.ids) AND (is_going_on OR pricing.is_littered())
+                         THEN CASE WHEN is_going_on THEN s.passed_at ELSE now_ END END,
+        passed_priority = taken.priorities[claimed], passed_cadence = taken.cadences[claimed], passed_id = taken.ids[claimed]
     WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[], boolean) IS
@@ -176,6 +223,15 @@ LANGUAGE sql SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.await_disk() IS
     'In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_littered() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN coalesce(pg_stat_get_dead_tuples('pricing.api_call_queue_live'::regclass) > 5000, false);
+END $$;
+COMMENT ON FUNCTION pricing.is_littered() IS
+    'Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean

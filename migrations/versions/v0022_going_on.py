@@ -1,0 +1,14 @@
+"""Claims under a snapshot that is held open."""
+
+from pathlib import Path
+
+from alembic import op
+
+from pricing_pipeline.db.migrate import run_script
+
+revision = "0022"
+down_revision = "0019"
+
+
+def upgrade() -> None:
+    run_script(op.get_bind(), Path(__file__).with_name("0022_going_on.sql").read_text())
