@@ -18,6 +18,8 @@ from pricing_pipeline.exact import to_decimal
 
 _MOST_COUNTED = 100_000
 """Rows that are counted for an event, which takes some 50 ms: a month of quotes may have hundreds of millions."""
+_MOST_COUNTED_ONCE = 3_000_000
+"""Rows that are counted when a drain ends that has touched a past: twenty years of 600 shares, some 5 s."""
 _WORTH_ASKING = ("not_asked", "failed")
 """Kinds of gaps that a backfill may fill."""
 
@@ -157,9 +159,15 @@ def _examples(gaps: Sequence[Mapping[str, Any]]) -> list[GapOfSymbol]:
     return [GapOfSymbol(**{**gap, **{day: date.fromisoformat(gap[day]) for day in days}}) for gap in gaps]
 
 
-def month_rows(connection: Connection, data_type: str, months: Sequence[date]) -> dict[date, int]:
-    """Rows that a type of prices holds of UTC months, by their first days; empty where that takes long to count."""
-    parameters = {"data_type": data_type, "months": list(months), "at_most": _MOST_COUNTED}
+def month_rows(
+    connection: Connection, data_type: str, months: Sequence[date], *, is_once: bool = False
+) -> dict[date, int]:
+    """Rows that a type of prices holds of UTC months, by their first days; empty where that takes long to count.
+
+    `is_once` is for whoever asks seldom: then it may take some seconds.
+    """
+    at_most = _MOST_COUNTED_ONCE if is_once else _MOST_COUNTED
+    parameters = {"data_type": data_type, "months": list(months), "at_most": at_most}
     return {row.month: row.rows for row in connection.execute(query("checks.month_rows"), parameters)}
 
 

@@ -209,6 +209,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         ):
             if DRAIN_TAG in context.run.tags:
                 _drain(context, refresher)
+                reporter.count_months()
             else:
                 _backfill(context, refresher, reporter)
         # Everything was reported as it happened; an asset that is yielded here would be reported twice.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -38,6 +39,7 @@ class Reporter:
         self._allowances = allowances
         self._told: set[tuple[str, date]] = set()
         self._about_to_tell: set[str] = set()
+        self._uncounted: defaultdict[str, set[date]] = defaultdict(set)
         self._told_of_providers: dict[str, tuple[str, bool]] = {}
 
     def report(self, tallies: Sequence[Tally]) -> None:
@@ -54,12 +56,16 @@ class Reporter:
             }
         for tally in tallies:
             work = self._work(tally)
+            if len(tally.months) > 1:
+                self._uncounted[tally.data_type].update(tally.months)
             for month in months[tally.data_type]:
                 rows = {"rows": dg.MetadataValue.int(tally.months[month])}
                 counted = held[tally.data_type].get(month)
                 if counted is not None:
                     rows["dagster/row_count"] = dg.MetadataValue.int(counted)
-                self._tell(tally.data_type, month, {**work, **rows})
+                    self._uncounted[tally.data_type].discard(month)
+                # What was done for all its months would look as if it were of each.
+                self._tell(tally.data_type, month, {**(work if month == max(tally.months) else {}), **rows})
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
@@ -75,6 +81,22 @@ class Reporter:
             )
 
         self._tell_providers({provider for tally in tallies for provider in tally.providers})
+
+    def count_months(self) -> None:
+        """Report the row counts of past months that have changed since they were told, or that took long to count.
+
+        For the end of a drain. It may have done a backfill's work whose own run was killed, and reports no more.
+        """
+        with self._engine.connect() as connection:
+            held = {
+                name: checks.month_rows(connection, name, sorted(months), is_once=True)
+                for name, months in self._uncounted.items()
+                if months
+            }
+        for name, counted in held.items():
+            for month, rows in sorted(counted.items()):
+                self._tell(name, month, {"dagster/row_count": dg.MetadataValue.int(rows)})
+        self._uncounted.clear()
 
     def _tell_providers(self, called: set[str]) -> None:
         """Observe providers that were called, once in a run and whenever they begin or cease to be left alone."""

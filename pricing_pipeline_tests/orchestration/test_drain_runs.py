@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pricing_pipeline import checks
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fix_dagster import Stage, said
@@ -113,6 +114,28 @@ def test_g5_b17_events_name_the_month_of_the_price_and_backfills_leave_the_lates
     assert stage.observations("latest_price", DAILY) == []
     assert stage.materializations("latest_price", DAILY) == []
     assert core.latest("IBM", DAILY) is None
+
+
+def test_g6_months_that_took_long_to_count_are_counted_when_the_drain_ends(
+    stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the months of a backfill whose run was killed would never show their row counts."""
+    monkeypatch.setattr(checks, "_MOST_COUNTED", 10)
+    core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 15), date(2010, 3, 5)))
+    assert stage.drain(DAILY, partition="2010-03-01", tags={"pricing/drain": "true"}).success
+    events = [(event.partition, said(event)) for event in stage.materializations("price_history", DAILY)]
+    first, last = dict(events[:3]), dict(events[3:])
+    assert {month: "dagster/row_count" in told for month, told in first.items()} == dict.fromkeys(
+        first, False
+    )
+    assert {month: "calls" in told for month, told in first.items()} == {
+        "2010-01-01": False,
+        "2010-02-01": False,
+        "2010-03-01": True,
+    }
+    assert {month: told["dagster/row_count"] for month, told in last.items()} == {
+        month: told["rows"] for month, told in first.items()
+    }
 
 
 def test_g3_b17_a_second_drain_ends_at_once_and_leaves_the_queue_alone(
