@@ -11,8 +11,9 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -119,6 +120,7 @@ class Refresher:
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken = threading.Event()
         self._wake_up: WakeUp | None = None
+        self._own: Connection | None = None
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
         self._are_keys_known = False
@@ -204,7 +206,7 @@ class Refresher:
 
         Live work goes first all the while: this drains the common queue, not a private one.
         """
-        progress, asked = self.progress(backfill), -_POLL_SECONDS
+        progress, asked = Progress(backfill.tasks, backfill.tasks, 0), -_POLL_SECONDS
 
         def is_over() -> bool:
             nonlocal progress, asked
@@ -212,7 +214,8 @@ class Refresher:
             # After each call it took as long as to claim the next one.
             if self._in_flight and now - asked < _POLL_SECONDS:
                 return False
-            progress, asked = self.progress(backfill), now
+            with self._session() as connection:
+                progress, asked = _progress(connection, backfill), now
             on_progress(progress)
             return progress.is_finished
 
@@ -222,8 +225,7 @@ class Refresher:
     def progress(self, backfill: Backfill) -> Progress:
         """How far a backfill is."""
         with self._engine.begin() as connection:
-            row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
-        return Progress(row.tasks, row.open, row.failed)
+            return _progress(connection, backfill)
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
         if self._wake_up is None:
@@ -232,6 +234,25 @@ class Refresher:
             self._work(is_over)
         except BaseException:  # Ctrl-C and Dagster's end of a run, too
             self._give_back()
+            raise
+        finally:
+            if self._own is not None:
+                self._own.close()
+
+    @contextmanager
+    def _session(self) -> Iterator[Connection]:
+        """The draining thread's session, in which each statement is a transaction of its own.
+
+        It is one and the same for as long as it lives: in each of the sessions that settle calls, these statements
+        would be planned again, for a tenth of a second in all.
+        """
+        if self._own is None or self._own.closed:
+            self._own = self._autocommit.connect()
+        try:
+            yield self._own
+            self._own.commit()
+        except BaseException:
+            self._own.close()
             raise
 
     def _work(self, is_over: Callable[[], bool]) -> None:
@@ -300,17 +321,17 @@ class Refresher:
         if now - self._last_tick < _TICK_SECONDS:
             return
         self._last_tick = now
-        with self._engine.begin() as connection:
-            demand.run_duties(connection)
-        with self._engine.begin() as connection:
+        with self._session() as connection:
             demand.enqueue_due(connection)
-        with self._engine.begin() as connection:
             queue.promote(connection)
+        self._start_calls()  # the duties that are due may take longer than a call
+        with self._session() as connection:
+            demand.run_duties(connection)
         self._ask_others()
 
     def _ask_others(self) -> None:
         """Have second providers asked about held values: one call of each at a time, with threads that are free."""
-        with self._autocommit.connect() as connection:
+        with self._session() as connection:
             for provider in opinions.due(connection):
                 busy = sum(one.call.provider == provider for one in self._in_flight.values())
                 if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
@@ -344,8 +365,7 @@ class Refresher:
         """
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             return
-        # One statement each, so one round trip is enough.
-        with self._autocommit.connect() as connection:
+        with self._session() as connection:
             self._claim_calls(connection)
 
     def _claim_calls(self, connection: Connection) -> None:
@@ -398,6 +418,11 @@ class Refresher:
             with self._settling:
                 return settling.settle_answer(self._engine, call, fetched, autocommit=self._autocommit)
         return settling.settle_failure(self._engine, call, failure)
+
+
+def _progress(connection: Connection, backfill: Backfill) -> Progress:
+    row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
+    return Progress(row.tasks, row.open, row.failed)
 
 
 def months_of(window: Window) -> list[date]:

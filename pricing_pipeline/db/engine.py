@@ -119,6 +119,8 @@ def masked(url: str | URL) -> str:
 
 
 def _clear_error(context: ExceptionContext) -> None:
+    if not isinstance(context.original_exception, Exception):
+        return  # Ctrl-C, or the end of a run, in the middle of a statement: the session is lost, and not the server
     is_disconnect = context.is_disconnect or context.connection is None
     # A failed ping is no error yet: the pool answers it with a new session. To raise here would prevent that.
     url = context.engine.url if context.engine else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db import copying
@@ -81,3 +81,16 @@ def test_e1_a_lost_session_is_said_in_words_and_replaced(engine: Engine) -> None
 
 def test_parameters_are_spelled_as_the_driver_wants_them() -> None:
     assert "pricing.claim_calls(%(provider)s, %(worker)s" in driver_query("queue.claim")
+
+
+def test_b11_an_interrupt_in_the_middle_of_a_statement_stays_one(engine: Engine) -> None:
+    """Taken for a database that does not answer, it was waited for and forgotten: the worker went on."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with engine.connect() as connection:
+        connection.execute(text("SELECT 1"))
+        event.listen(engine, "do_execute", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            connection.execute(text("SELECT 1"))
