@@ -171,10 +171,12 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
                 numbers,
             )
         if not row.apart:
-            return _Verdict(f"Of {row.compared} symbols two providers told a price, and they agree.", numbers)
+            return _Verdict(
+                f"Two providers told a price of {row.compared} of the symbols, and they agree.", numbers
+            )
         said = (
-            f"Of {row.compared} symbols of which two providers told a price, {row.apart} are more than a tenth apart, "
-            f"the worst by a factor of {row.worst:.3g}."
+            f"Two providers told a price of {row.compared} of the symbols, and of {row.apart} they are more than a "
+            f"tenth apart, the worst by a factor of {row.worst:.3g}."
         )
         return _Verdict(said, numbers, True, (row.worst or 0.0) >= 2.0)
 
