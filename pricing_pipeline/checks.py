@@ -19,7 +19,7 @@ from pricing_pipeline.exact import to_decimal
 _MOST_COUNTED = 100_000
 """Rows that are counted for an event, which takes some 50 ms: a month of quotes may have hundreds of millions."""
 _MOST_COUNTED_ONCE = 3_000_000
-"""Rows that are counted when a drain ends that has touched a past: twenty years of 600 shares, some 5 s."""
+"""Rows that are counted when a drain ends that has touched a past: twenty years of 600 shares, which takes seconds."""
 _WORTH_ASKING = ("not_asked", "failed")
 """Kinds of gaps that a backfill may fill."""
 
