@@ -1,6 +1,7 @@
-"""Who wants what, and what of it is due: heartbeats, leaving, clean-up, the staleness check.
+"""Who wants what, and what comes of it: heartbeats, leaving, clean-up, what the sensor sees.
 
-Many sessions at once are in faults/test_contention.py; assets and sensors in orchestration/.
+What counts as stale is in test_staleness.py, many sessions at once in faults/test_contention.py, assets and sensors
+in orchestration/.
 """
 
 from __future__ import annotations
@@ -9,14 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from psycopg import Connection
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import demand
 from pricing_pipeline.domain import FailureKind
 from pricing_pipeline.registry import reason
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
@@ -24,24 +23,6 @@ pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, DAY = 60, 86_400
-
-
-def due_in(core: Core, data_type: str, symbol: str) -> float:
-    """Seconds until a pair is looked at next."""
-    pair = core.demand_of(data_type, symbol)
-    assert pair is not None
-    return (pair.due_at - core.clock()).total_seconds()
-
-
-def break_staleness(core: Core, data_type: str) -> None:
-    core.rows(
-        "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
-        " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = :data_type",
-        data_type=data_type,
-    )
 
 
 # Viewers
@@ -110,7 +91,7 @@ def test_b7_the_first_heartbeat_queues_what_is_stale_and_not_what_is_fresh(core:
     core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
     live = [task for task in core.tasks() if task.status == "pending"]
     assert [(task.data_type, task.symbol) for task in live] == [(QUOTE, "AAPL")]
-    assert DAY - 2 * MINUTE - 5 < due_in(core, DAILY, "AAPL") < DAY - MINUTE
+    assert DAY - 2 * MINUTE - 5 < core.due_in(DAILY, "AAPL") < DAY - MINUTE
 
 
 def test_b7_later_heartbeats_write_nothing_but_when_the_viewer_was_seen(core: Core, clock: Clock) -> None:
@@ -282,187 +263,6 @@ def test_b14_a_schedule_over_no_instruments_queues_nothing(core: Core) -> None:
     core.rows("DELETE FROM pricing.instruments")
     with core.engine.begin() as connection:
         assert demand.enqueue_scheduled(connection, NAV) == 0
-
-
-# Staleness
-
-
-def test_b4_a_ttl_that_is_not_positive_is_refused(core: Core) -> None:
-    for ttl in (0, -1, None):
-        with pytest.raises(DBAPIError, match="a TTL must be a positive number of minutes"):
-            core.rows("SELECT pricing.is_data_stale(pricing.clock(), CAST(:ttl AS integer))", ttl=ttl)
-
-
-@pytest.mark.parametrize(
-    ("stamp", "stale"),
-    [
-        ("NULL", True),
-        ("pricing.clock()", False),
-        ("pricing.clock() - interval '14 minutes 55 seconds'", False),
-        ("pricing.clock() - interval '15 minutes'", True),
-        ("'-infinity'", True),
-    ],
-)
-def test_b4_stale_is_what_has_no_time_or_outlived_its_ttl(core: Core, stamp: str, stale: bool) -> None:
-    assert core.one(f"SELECT pricing.is_data_stale({stamp}, 15)") is stale
-
-
-def test_b6_a_pair_is_due_again_a_ttl_after_its_fetch(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
-    core.refresh()
-    assert core.enqueue_due() == 0
-    clock.advance(MINUTE - 10)
-    assert core.enqueue_due() == 0
-    clock.advance(11)
-    assert core.enqueue_due() == 1
-    assert core.enqueue_due() == 0, "it waits for its task"
-    assert due_in(core, FX, "EUR/USD") == pytest.approx(15 * MINUTE - 61)
-
-
-def test_b1_a_new_ttl_takes_effect_at_the_next_check(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (DAILY, "AAPL"))
-    core.refresh()
-    clock.advance(10 * MINUTE)
-    assert core.enqueue_due() == 0
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 5 WHERE data_type = 'equity_daily'"
-    )
-    assert core.enqueue_due() == 1
-    core.refresh()
-    core.rows(
-        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 60 WHERE data_type = 'equity_daily'"
-    )
-    assert core.enqueue_due() == 0
-    assert due_in(core, DAILY, "AAPL") == pytest.approx(60 * MINUTE)
-
-
-def test_b3_a_row_may_have_a_ttl_of_its_own_which_no_refresh_touches(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (DAILY, "AAPL"), (DAILY, "IBM"))
-    core.refresh()
-    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 5 WHERE symbol = 'AAPL'")
-    for price in ("101.00", "102.00"):
-        clock.advance(5 * MINUTE + 1)
-        assert core.enqueue_due() == 1, "only the one with the shorter TTL"
-        assert core.refresh(price=price) == 1
-    ttls = dict(
-        map(tuple, core.rows("SELECT symbol, cache_ttl_minutes FROM pricing.latest_price_equity_daily"))
-    )
-    assert ttls == {"AAPL": 5, "IBM": None}
-    with pytest.raises(DBAPIError, match="cache_ttl_is_positive"):
-        core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 0")
-
-
-def test_b3_a_longer_ttl_of_ones_own_spares_fetches(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL)
-    core.refresh()
-    core.rows("UPDATE pricing.latest_prices SET cache_ttl_minutes = 60")
-    clock.advance(59 * MINUTE)
-    core.heartbeat("bob", AAPL)
-    assert core.enqueue_due() == 0
-    clock.advance(2 * MINUTE)
-    assert core.enqueue_due() == 1
-
-
-def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, clock: Clock) -> None:
-    """A staleness function may say fresh past the TTL; 80,000 such pairs must not cost every tick."""
-    core.rows(
-        "CREATE FUNCTION pricing.market_is_closed(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
-        " LANGUAGE sql AS 'SELECT stamp IS NULL'"
-    )
-    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'market_is_closed'")
-    core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
-    assert core.refresh() == 2
-    clock.advance(2 * DAY)
-    assert core.enqueue_due() == 0
-    assert due_in(core, *AAPL) == pytest.approx(15)
-    assert due_in(core, DAILY, "AAPL") == pytest.approx(60)
-
-
-def test_b8_one_broken_type_does_not_stop_the_others(
-    core: Core, clock: Clock, connection: Connection[Any]
-) -> None:
-    core.heartbeat("ann", AAPL, (FX, "EUR/USD"), (NAV, "118632"))
-    core.refresh()
-    core.refresh(MFAPI)
-    break_staleness(core, FX)
-    clock.advance(2 * DAY)
-    warnings: list[str] = []
-    connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
-    (queued,) = connection.execute("SELECT pricing.enqueue_due()").fetchone() or (None,)
-    assert queued == 3
-    assert [task.symbol for task in core.tasks() if task.status == "pending"] == ["AAPL", "EUR/USD", "118632"]
-    (warning,) = warnings
-    assert "fx_rate" in warning
-    assert "no such calendar" in warning
-
-
-def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (FX, "EUR/USD"))
-    core.refresh()
-    break_staleness(core, FX)
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
-    assert core.enqueue_due() == 1
-    core.refresh()
-    for _ in range(3):
-        clock.advance(4 * MINUTE)
-        assert core.enqueue_due() == 0
-    clock.advance(4 * MINUTE)
-    assert core.enqueue_due() == 1
-
-
-def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
-    break_staleness(core, FX)
-    assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2
-    assert set(core.statuses()) == {"AAPL", "EUR/USD"}
-
-
-def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, clock: Clock) -> None:
-    """All types are checked by one query; when that fails they are checked one by one, and the bad one is named."""
-    core.heartbeat("ann", AAPL, (DAILY, "IBM"), (FX, "EUR/USD"))
-    core.refresh()
-    core.rows(
-        "CREATE FUNCTION pricing.refuse() RETURNS trigger LANGUAGE plpgsql"
-        " AS 'BEGIN RAISE EXCEPTION ''no room for %'', NEW.symbol; END'"
-    )
-    core.rows(
-        "CREATE TRIGGER refuse BEFORE INSERT ON pricing.api_call_queue_live"
-        " FOR EACH ROW WHEN (NEW.data_type = 'fx_rate') EXECUTE FUNCTION pricing.refuse()"
-    )
-    clock.advance(5 * DAY)
-    assert core.enqueue_due() == 2
-    (warning,) = core.rows("SELECT subject, message FROM pricing.warnings")
-    assert (warning.subject, "no room for EUR/USD" in warning.message) == (FX, True)
-    assert due_in(core, FX, "EUR/USD") < 0, "the next check tries it again"
-    assert core.heartbeat("bob", (FX, "USD/JPY"), IBM) == 2, "nor does it stop a first look"
-
-
-def test_b8_a_type_whose_table_is_gone_does_not_stop_the_others(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
-    core.refresh()
-    core.rows("DROP VIEW pricing.latest_price_fx_rate")
-    clock.advance(DAY)
-    assert core.enqueue_due() == 2
-
-
-def test_b8_a_check_is_not_waited_for_until_it_is_on_disk_but_what_people_say_is(core: Core) -> None:
-    """What a crash takes back of a check is done again by the next one. A first look is somebody's word."""
-    for statement, expected in (
-        ("SELECT pricing.enqueue_due()", "off"),
-        ("SELECT pricing.heartbeat('ann', '{equity_quote}', '{AAPL}')", "on"),
-    ):
-        with core.engine.begin() as connection:
-            connection.execute(text("SET LOCAL synchronous_commit = on"))
-            connection.execute(text(statement))
-            assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == expected
-
-
-def test_b8_a_pair_that_waits_for_a_vanished_task_is_found(core: Core) -> None:
-    core.heartbeat("ann", AAPL, IBM)
-    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'IBM'")
-    assert core.enqueue_due() == 0
-    assert core.one("SELECT pricing.repair_demand()") == 1
-    assert core.enqueue_due() == 1
-    assert set(core.statuses()) == {"AAPL", "IBM"}
 
 
 # What the sensor sees
