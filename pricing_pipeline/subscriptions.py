@@ -7,10 +7,11 @@ subscription. Heartbeats go out in the background and survive a restart of the d
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -19,19 +20,27 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import demand, registry
-from pricing_pipeline.errors import CapExceeded, DatabaseError
+from pricing_pipeline.errors import CapExceeded, PricingError
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
 
 HEARTBEAT_SECONDS = 60.0
 RETRY_SECONDS = 5.0
+MOST_PAIRS = 10_000
+"""As many as a call may name."""
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What no database can even be told: a NUL, or half a surrogate pair."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class SubscriptionManager:
     """Keeps one user's subscriptions alive. Thread-safe; use it as a context manager, or close it.
+
+    One is enough for all views of a user. Where a user has several, on two servers say, leaving a pair in one ends it
+    for the others, too, until their next heartbeat.
 
     The first view of a pair subscribes at once, the last one to leave unsubscribes; in between a heartbeat
     a minute covers all pairs in one call. While the database is away nothing is lost: what is watched
@@ -40,6 +49,9 @@ class SubscriptionManager:
     """
 
     def __init__(self, engine: Engine, user_id: str, *, every: float = HEARTBEAT_SECONDS) -> None:
+        """Raises PricingError for a user whose name no database can be told."""
+        if _NO_TEXT.search(user_id):
+            raise PricingError(f"{user_id!r:.60} is no user's name: it holds a NUL or half a surrogate pair.")
         self._engine = engine
         self._user_id = user_id
         self._every = every
@@ -73,9 +85,17 @@ class SubscriptionManager:
             return dict(self._refused)
 
     def enter(self, pairs: Iterable[Pair]) -> None:
-        """A view of these pairs opens."""
+        """A view of these pairs opens. Raises TypeError for what is no pair, PricingError after `close`."""
+        entered = [_checked(pair) for pair in pairs]
         with self._changed:
-            for pair in pairs:
+            if self._closing:
+                raise PricingError(f"the subscriptions of {self._user_id} are closed; make another manager.")
+            for pair in entered:
+                if _NO_TEXT.search("".join(pair)):
+                    self._refuse(
+                        pair, "it holds a NUL or half a surrogate pair, and no name of anything does"
+                    )
+                    continue
                 if self._views[pair] == 0:
                     self._new.add(pair)
                     self._left.discard(pair)
@@ -123,63 +143,96 @@ class SubscriptionManager:
                 known = sorted(set(self._views) - self._new) if is_due else []
                 closing = self._closing
             # What is known is said apart: new pairs that must wait do not keep it from being heard.
-            heard = self._say(known, left)
+            heard = self._leave(left) and self._say(known)
             if heard:
                 with self._changed:
                     self._left -= set(left)
                 if is_due:
                     next_beat = time.monotonic() + self._every
-            if not (heard and self._say(new, [])) and not closing:
+            if not (heard and self._say(new)) and not closing:
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
             if closing:
                 return
 
-    def _say(self, entered: list[Pair], left: list[Pair]) -> bool:
-        """Tell the database; False when it could not be told and must be told again."""
+    def _leave(self, left: Sequence[Pair]) -> bool:
+        """Tell the database what is left; False when it must be told again."""
         try:
             if left:
                 with self._engine.begin() as connection:
                     demand.unsubscribe(connection, self._user_id, left)
+        except Exception as error:  # as in `_say`
+            return self._warn(error)
+        return True
+
+    def _say(self, entered: Sequence[Pair]) -> bool:
+        """Tell the database; False when it could not be told and must be told again."""
+        if len(entered) > MOST_PAIRS:
+            return self._say_each(
+                [entered[first : first + MOST_PAIRS] for first in range(0, len(entered), MOST_PAIRS)]
+            )
+        try:
             if entered:
                 with self._engine.begin() as connection:
                     demand.heartbeat(connection, self._user_id, entered)
-                with self._changed:
-                    self._new -= set(entered)
         except CapExceeded as error:
             return self._say_what_fits(entered, error)
-        except (DatabaseError, DBAPIError) as error:
+        except Exception as error:  # a pool that has no connection left, for one: heartbeats must go on
             if not _is_refusal(error):
-                _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, error)
-                return False
+                return self._warn(error)
             if len(entered) > 1:
-                # Not a generator: each pair is to be told, also when one before it could not be.
-                return all([self._say([pair], []) for pair in entered])  # noqa: C419
-            self._drop(entered[0], error)
+                return self._say_each([[pair] for pair in entered])
+            self._drop(entered[0], _words(error))
+            return True
+        with self._changed:
+            self._new -= set(entered)
+            for pair in entered:
+                self._refused.pop(pair, None)
         return True
 
-    def _say_what_fits(self, entered: list[Pair], refusal: CapExceeded) -> bool:
+    def _say_each(self, parts: Sequence[Sequence[Pair]]) -> bool:
+        # Not a generator: each is to be told, also when one before it could not be.
+        return all([self._say(part) for part in parts])  # noqa: C419
+
+    def _say_what_fits(self, entered: Sequence[Pair], refusal: CapExceeded) -> bool:
         """Say as many as may be said now; the rest later if waiting helps, else it is refused."""
         fits, rest = entered[: refusal.room], entered[refusal.room :]
         if refusal.retry_after is None:
             for pair in rest:
-                self._drop(pair, refusal)
-            return self._say(fits, [])
+                self._drop(pair, str(refusal))
+            return self._say(fits)
         _LOG.warning("%d of the pairs that %s enters have to wait: %s", len(rest), self._user_id, refusal)
         if fits and len(fits) < len(entered):
-            self._say(fits, [])
+            self._say(fits)
         return False
 
-    def _drop(self, pair: Pair, error: Exception) -> None:
-        reason = registry.reason(error) if isinstance(error, DBAPIError) else str(error)
-        _LOG.error("%s cannot watch %s of %s: %s", self._user_id, pair[1], pair[0], reason)
+    def _warn(self, error: Exception) -> bool:
+        _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, _words(error))
+        return False
+
+    def _drop(self, pair: Pair, reason: str) -> None:
         with self._changed:
-            self._refused[pair] = reason
+            self._refuse(pair, reason)
             self._views.pop(pair, None)
             self._new.discard(pair)
+
+    def _refuse(self, pair: Pair, reason: str) -> None:
+        _LOG.error("%s cannot watch %.60r of %.60r: %s", self._user_id, pair[1], pair[0], reason)
+        self._refused[pair] = reason
+
+
+def _checked(pair: Pair) -> Pair:
+    match pair:
+        case (str(), str()):
+            return pair
+    raise TypeError(f"a pair is a data type and a symbol, two strings, and not {pair!r:.200}")
 
 
 def _is_refusal(error: Exception) -> bool:
     """The database understood, and said no: invalid data or a broken constraint."""
     sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
     return sqlstate[:2] in ("22", "23")
+
+
+def _words(error: Exception) -> str:
+    return registry.reason(error) if isinstance(error, DBAPIError) else str(error)

@@ -8,10 +8,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine, event
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.subscriptions import SubscriptionManager
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.subscriptions import MOST_PAIRS, SubscriptionManager
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
@@ -112,3 +113,83 @@ def test_b5_leaving_what_was_never_entered_changes_nothing(
     wait_until(lambda: subscribed(connection) == {AAPL})
     manager.leave([IBM])
     assert manager.watched == {AAPL}
+
+
+@pytest.mark.parametrize("symbol", ["A\x00B", "A\ud800"])
+def test_b5_what_is_no_text_is_refused_and_disturbs_nothing_else(
+    manager: SubscriptionManager, connection: psycopg.Connection[Any], symbol: str
+) -> None:
+    manager.enter([(QUOTE, symbol), AAPL])
+    wait_until(lambda: subscribed(connection) == {AAPL})
+    assert set(manager.refused) == {(QUOTE, symbol)}
+    assert manager.watched == {AAPL}
+
+
+@pytest.mark.parametrize("pair", [(QUOTE, None), (QUOTE, 5), (QUOTE,), (QUOTE, "IBM", "MSFT"), None])
+def test_b5_what_is_no_pair_is_the_callers_error_and_nothing_of_it_is_entered(
+    manager: SubscriptionManager, pair: Any
+) -> None:
+    with pytest.raises(TypeError, match="a data type and a symbol, two strings"):
+        manager.enter([AAPL, pair])
+    assert manager.watched == set()
+
+
+def test_b5_heartbeats_outlive_an_application_that_uses_up_its_connections(
+    database_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    engine = create_engine(make_engine(database_url).url, pool_size=1, max_overflow=0, pool_timeout=0.05)
+    with SubscriptionManager(engine, "ann", every=0.1) as manager:
+        with engine.connect():
+            manager.enter([AAPL])
+            time.sleep(0.3)
+            assert subscribed(connection) == set()
+        wait_until(lambda: subscribed(connection) == {AAPL})
+    engine.dispose()
+
+
+def test_b5_a_pair_that_was_refused_may_be_entered_later(
+    manager: SubscriptionManager, connection: psycopg.Connection[Any]
+) -> None:
+    retire = "UPDATE pricing.data_type_registry SET is_active = %s WHERE data_type = 'equity_quote'"
+    connection.execute(retire, [False])
+    manager.enter([AAPL])
+    wait_until(lambda: set(manager.refused) == {AAPL})
+    connection.execute(retire, [True])
+    manager.enter([AAPL])
+    wait_until(lambda: subscribed(connection) == {AAPL})
+    wait_until(lambda: manager.refused == {})
+
+
+def test_b7_more_pairs_than_a_call_may_name_are_said_in_several(
+    engine: Engine, connection: psycopg.Connection[Any]
+) -> None:
+    connection.execute("UPDATE pricing.user_caps SET pairs_per_user = 20000, new_pairs_per_minute = 20000")
+    calls: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *told: calls.append(told[2]))
+    with SubscriptionManager(engine, "ann", every=0.1) as manager:
+        manager.enter((QUOTE, f"S{number}") for number in range(MOST_PAIRS + 1))
+        wait_until(lambda: len(subscribed(connection)) == MOST_PAIRS + 1)
+        assert manager.refused == {}
+        said = [call for call in calls if "pricing.heartbeat" in call]
+        assert 2 <= len(said) < 20
+
+
+def test_b5_a_closed_manager_says_so(engine: Engine) -> None:
+    with SubscriptionManager(engine, "ann") as manager:
+        pass
+    with pytest.raises(PricingError, match="are closed"):
+        manager.enter([AAPL])
+    manager.leave([AAPL])
+
+
+@pytest.mark.parametrize("user", ["", "x" * 201])
+def test_b5_a_user_who_cannot_be_is_refused_and_not_tried_for_ever(engine: Engine, user: str) -> None:
+    with SubscriptionManager(engine, user, every=0.1) as manager:
+        manager.enter([AAPL, IBM])
+        wait_until(lambda: set(manager.refused) == {AAPL, IBM})
+
+
+def test_b5_a_user_whose_name_is_no_text_is_refused_at_once(engine: Engine) -> None:
+    for user in ("a\x00b", "a\ud800"):
+        with pytest.raises(PricingError, match="no user's name"):
+            SubscriptionManager(engine, user)
