@@ -105,7 +105,7 @@ def remove(connection: Connection, provider: str, key_name: str) -> None:
 def stored(connection: Connection, provider: str | None = None) -> list[Stored]:
     """The sealed keys of a provider, or of all, by provider and name. Raises UnknownProvider."""
     if provider is not None:
-        _require_provider(connection, provider)
+        require_provider(connection, provider)
     found = []
     for row in connection.execute(query("credentials.stored"), {"provider": provider}).mappings():
         facts = dict(row)
@@ -166,11 +166,12 @@ def hint(secret: SecretStr) -> str:
 def _next_version(connection: Connection, provider: str) -> int:
     found = connection.execute(query("credentials.next_version"), {"provider": provider}).scalar_one_or_none()
     if found is None:
-        _require_provider(connection, provider)
+        require_provider(connection, provider)
     return int(found or 0)
 
 
-def _require_provider(connection: Connection, provider: str) -> None:
+def require_provider(connection: Connection, provider: str) -> None:
+    """Raise UnknownProvider, which lists those there are, for a name that is none."""
     known = connection.execute(query("credentials.providers")).scalars().all()
     if provider not in known:
         raise UnknownProvider(

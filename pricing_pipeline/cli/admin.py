@@ -167,11 +167,18 @@ def _kind(kind: DataType) -> dict[str, Any]:
 
 
 def _require_cron(schedule: str) -> None:
-    """A schedule that nobody can read must not reach the registry: Dagster would load no asset at all."""
-    from croniter import croniter
+    """A schedule that nobody can read, or whose day never comes, is never served: it must not reach the registry."""
+    from croniter import CroniterBadDateError, croniter
 
     if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
         raise typer.BadParameter(
             f"--schedule {schedule!r} is not a cron expression. Write it like '30 23 * * *': "
             "minute, hour, day, month, weekday"
         )
+    try:
+        # Day and weekday both, so that a 30th of February is noticed beside a weekday, too.
+        croniter(schedule, day_or=False).get_next()
+    except CroniterBadDateError:
+        raise typer.BadParameter(
+            f"--schedule {schedule!r} names a day that never comes. Give one that its months have"
+        ) from None

@@ -61,7 +61,7 @@ def pause(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_j
         print_json({done: [asdict(one) for one in found]})
         return
     for one in found:
-        said = done if one.changed else f"{'paused' if paused else 'not paused'} already"
-        typer.echo(f"{one.symbol} ({one.asset_class}) is {said}.")
+        said = f"is {done}" if one.changed else "is paused already" if paused else "was not paused"
+        typer.echo(f"{one.symbol} ({one.asset_class}) {said}.")
     if len(found) > len(set(symbols)) and asset_class is None:
         warn("some symbols name instruments of several classes; --asset-class picks one.")

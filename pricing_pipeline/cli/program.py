@@ -38,6 +38,9 @@ class Program(TyperGroup):
         """Run a command; every error that we or the database raise on purpose becomes `error: <sentence>`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        for word in sys.argv[1:] if args is None else args:
+            if not _is_text(word):
+                _end(f"{word!r} is not UTF-8 text. Check the terminal's encoding.", 2)
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as error:
@@ -70,6 +73,14 @@ def warn(message: str) -> None:
 def hint(message: str) -> None:
     """Tell a person, beside the result, what to do next."""
     typer.echo(f"hint: {message}", err=True)
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # bytes that were no UTF-8
+        return False
+    return True
 
 
 def _usage(error: typer.TyperException) -> str:

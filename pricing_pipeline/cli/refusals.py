@@ -25,6 +25,8 @@ RULES = {
 _NOT_MIGRATED = frozenset({"3F000", "42P01", "42703", "42883"})
 """A schema, table, column or function that does not exist."""
 
+_TOO_LARGE = "22003"
+
 
 def sentence(error: Exception) -> str | None:
     """What a database error means to whoever typed the command; None for other errors."""
@@ -32,6 +34,8 @@ def sentence(error: Exception) -> str | None:
         return None
     if getattr(error.orig, "sqlstate", None) in _NOT_MIGRATED:
         return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
+    if getattr(error.orig, "sqlstate", None) == _TOO_LARGE:
+        return f"a number is larger than the database can hold: {reason(error)}."
     diagnostics = getattr(error.orig, "diag", None)
     rule = RULES.get(getattr(diagnostics, "constraint_name", None) or "")
     said = rule or reason(error).strip()

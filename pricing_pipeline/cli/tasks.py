@@ -10,7 +10,8 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import queue
+from pricing_pipeline import credentials, queue
+from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.errors import UnknownTask
@@ -47,8 +48,15 @@ def show(task_id: int, *, as_json: bool) -> None:
 def retry(
     ids: Sequence[int], *, all_failed: bool, data_type: str | None, provider: str | None, as_json: bool
 ) -> bool:
-    """Make dead tasks pending again; False when one of them could not be."""
+    """Make dead tasks pending again; False when one of them could not be.
+
+    Raises UnknownDataType and UnknownProvider: of a name with a typo, nothing would seem to have failed.
+    """
     with open_engine(load_settings()) as engine, engine.begin() as connection:
+        if data_type is not None:
+            reads.data_type(connection, data_type)
+        if provider is not None:
+            credentials.require_provider(connection, provider)
         wanted = queue.failed(connection, data_type, provider) if all_failed else ids
         outcomes = queue.retry(connection, wanted)
     return _report(outcomes, as_json=as_json, nothing="no failed task is waiting for anybody.")

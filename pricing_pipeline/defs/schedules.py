@@ -14,6 +14,7 @@ from dagster._utils.schedules import (  # internal: the very slots of Dagster's 
     get_latest_completed_cron_tick,
     is_valid_cron_schedule,
 )
+from dagster._vendored.croniter.croniter import CroniterBadDateError
 from sqlalchemy import Engine
 
 from pricing_pipeline import demand
@@ -46,11 +47,24 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
     return schedules, faults
 
 
+def _ever_comes(cron: str, timezone: str) -> bool:
+    """Whether an expression has a slot: the 31st of April never comes, and Dagster's page of schedules fails of it."""
+    try:
+        next(_slots_after(datetime.now(UTC), cron, timezone))
+    except CroniterBadDateError:
+        return False
+    return True
+
+
 def _schedule(kind: DataType) -> dg.ScheduleDefinition:
+    cron = kind.refresh_schedule or ""
+    if is_valid_cron_schedule(cron) and not _ever_comes(cron, kind.schedule_timezone):
+        raise dg.DagsterInvalidDefinitionError(f"Found invalid cron schedule '{cron}': its day never comes.")
+
     @dg.schedule(
         name=f"{kind.data_type}_schedule",
         job_name="refresh",
-        cron_schedule=kind.refresh_schedule or "",
+        cron_schedule=cron,
         execution_timezone=kind.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Queues every active instrument of {kind.data_type}, behind what people watch.",
@@ -88,7 +102,9 @@ class MissedSlots:
         self._crons = {
             kind.data_type: (kind.refresh_schedule, kind.schedule_timezone)
             for kind in snapshot.data_types
-            if kind.refresh_schedule is not None and is_valid_cron_schedule(kind.refresh_schedule)
+            if kind.refresh_schedule is not None
+            and is_valid_cron_schedule(kind.refresh_schedule)
+            and _ever_comes(kind.refresh_schedule, kind.schedule_timezone)
         }
         # A tick costs two reads of the clock then, not an evaluation of every expression.
         self._next: dict[str, tuple[datetime, datetime]] = {}

@@ -134,9 +134,12 @@ def test_b1_a_type_on_demand_needs_three_words(cli: CommandLine) -> None:
         ("new", {"--asset-class": "a b"}, 1, "an asset class has"),
         ("new", {"--timezone": "Mars"}, 1, "unknown time zone Mars"),
         ("new", {"--ttl": "soon"}, 2, "--ttl"),
+        ("new", {"--ttl": "99999999999"}, 1, "larger than the database can hold"),
         ("new", {"--fetcher": "guess"}, 2, "'quote', 'daily_bars', 'nav'"),
         ("new", {"--schedule": "61 * * * *"}, 2, "not a cron expression"),
         ("new", {"--schedule": "* * * * * *"}, 2, "not a cron expression"),
+        ("new", {"--schedule": "0 0 31 4,6 *"}, 2, "a day that never comes"),
+        ("new", {"--schedule": "0 0 30 2 1"}, 2, "a day that never comes"),
         ("new", {"--history-from": "then"}, 2, "--history-from"),
     ],
 )

@@ -126,6 +126,12 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
     assert said.error.replace("--yaml.", "--yaml") == sentence
 
 
+def test_arguments_that_are_no_text_are_refused_in_a_sentence(cli: CommandLine) -> None:
+    said = cli("price", b"A\xff".decode(errors="surrogateescape"))
+    assert said.exit_code == 2
+    assert said.error == r"'A\udcff' is not UTF-8 text. Check the terminal's encoding."
+
+
 def test_no_command_is_the_help(cli: CommandLine) -> None:
     assert cli().stdout == cli("--help").stdout
     assert "backfill" in cli().stdout

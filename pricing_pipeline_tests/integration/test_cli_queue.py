@@ -119,6 +119,13 @@ def test_e4_tasks_are_cancelled_by_their_ids(cli: CommandLine, core: Core) -> No
         (["retry"], 2, "give --all-failed; not both"),
         (["retry", "1", "--all-failed"], 2, "not both"),
         (["retry", "1", "--provider", "mfapi"], 2, "leave them out with ids"),
+        (["retry", "99999999999999999999"], 1, "a number is larger than the database can hold"),
+        (["retry", "--all-failed", "--data-type", "equity_qoute"], 1, "there is no active data type"),
+        (
+            ["retry", "--all-failed", "--provider", "mfapi.in"],
+            1,
+            "no provider is called 'mfapi.in', only fmp,",
+        ),
         (["cancel"], 2, "Missing argument 'ID'"),
         (["cancel", "0"], 2, "Input should be greater than or equal to 1"),
     ],

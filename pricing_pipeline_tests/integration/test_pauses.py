@@ -120,6 +120,7 @@ def test_a7_the_command_pauses_and_resumes(cli: CommandLine, core: Core, clock: 
     content = cli("status", "--json").json
     assert (content["paused"], content["types"][QUOTE]["paused"]) == (2, 2)
     assert cli("instrument", "resume", "AAPL").stdout == "AAPL (equity) is resumed.\n"
+    assert cli("instrument", "resume", "AAPL").stdout == "AAPL (equity) was not paused.\n"
     assert cli("price", "AAPL", "--json").json["prices"][0]["paused"] is False
 
 

@@ -52,7 +52,7 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
     assert stage.repository.get_schedule_def("equity_daily_schedule").execution_timezone == "America/New_York"
 
 
-@pytest.mark.parametrize("cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 0 * * * *", ""])
+@pytest.mark.parametrize("cron", ["nonsense", "61 * * * *", "0 1 31 2 *", "0 1 31 4,6 *", "0 0 * * * *", ""])
 def test_b14_b8_one_bad_cron_expression_takes_nothing_else_down(stage: Stage, core: Core, cron: str) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
