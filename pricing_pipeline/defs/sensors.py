@@ -110,7 +110,8 @@ def _why_idle(outlook: demand.Outlook, launched: _Launched) -> str | None:
     else:
         has_begun = (outlook.drain_began_epoch or 0.0) > launched.at
         patience = _LEAST_SECONDS_BETWEEN if has_begun else _LAUNCH_PATIENCE_SECONDS
-        if outlook.now_epoch - launched.at < patience:
+        # What was launched in the future was launched before the database's clock was set back.
+        if 0 <= outlook.now_epoch - launched.at < patience:
             return "a drain has just ended" if has_begun else "a drain was requested and is starting"
     return None
 
@@ -153,7 +154,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         told = _Told.load(context.cursor)
         with database.engine.connect() as connection:
             now = demand.outlook(connection).now_epoch
-            due = [name for name, ttl in ttls.items() if now - told.at.get(name, 0.0) >= _pause(ttl)]
+            due = [name for name, ttl in ttls.items() if not 0 <= now - told.at.get(name, 0.0) < _pause(ttl)]
             rows = demand.freshness(connection, due) if due else []
         calm = [row for row in rows if row.late == 0]
         late = {row.data_type: row.late for row in rows if row.late}

@@ -53,6 +53,16 @@ def test_b15_duties_run_when_they_are_overdue_and_one_process_at_a_time(
     assert run(core) & EVERYTHING == EVERYTHING - {"prune"}
 
 
+def test_b15_a_clock_that_was_set_back_stops_no_duty(core: Core, clock: Clock) -> None:
+    break_duty(core, "resolve_tasks")
+    ran = run(core)
+    clock.advance(-3600)
+    assert run(core) == ran
+    assert run(core) == set()
+    clock.advance(11)
+    assert "recover_tasks" in run(core)
+
+
 def test_b8_one_failing_duty_does_not_stop_the_others(core: Core, clock: Clock) -> None:
     break_duty(core, "clean_subscriptions")
     assert run(core) & EVERYTHING == EVERYTHING - {"clean_subscriptions"}

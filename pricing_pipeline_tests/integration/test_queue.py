@@ -6,7 +6,7 @@ Failures are in test_queue_failures.py; what happens between several processes i
 from __future__ import annotations
 
 import random
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
@@ -361,6 +361,21 @@ def test_b9_the_ring_of_finished_tasks_goes_round(core: Core, clock: Clock) -> N
             newest <= set(core.statuses()) <= {f"W{number}" for number in range(max(0, week - 2), week + 1)}
         )
         clock.advance(7 * 86_400)
+
+
+def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_task(
+    core: Core, clock: Clock
+) -> None:
+    """Weeks are those since 1970, so one begins on a Thursday. The leaf of the next week is the oldest of the ring."""
+    clock.set(datetime(2026, 11, 26, 0, 0, 1, tzinfo=UTC))
+    core.enqueue(QUOTE, "AAPL")
+    core.complete(core.claim_one())
+    clock.advance(-3600)
+    core.one("SELECT pricing.prune()")
+    assert core.statuses() == {"AAPL": "completed"}
+    clock.advance(14 * 86_400 + 7200)
+    core.one("SELECT pricing.prune()")
+    assert core.statuses() == {}
 
 
 # Reading

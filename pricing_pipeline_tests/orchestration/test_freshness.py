@@ -81,6 +81,8 @@ def test_g2_it_is_said_about_every_half_ttl_and_30_s_apart(
     assert quiet.skip_message == "nothing to say yet"
     clock.advance(told_by - quiet_for)
     assert told(stage.tick(SENSOR, quiet.cursor)) == [DAILY, QUOTE, FX, NAV]
+    clock.advance(-told_by - 3600)
+    assert told(stage.tick(SENSOR, quiet.cursor)) == [DAILY, QUOTE, FX, NAV], "the clock was set back"
 
 
 @pytest.mark.parametrize(("data_type", "symbol", "bound"), [(QUOTE, "AAPL", 30), (FX, "EUR/USD", 225)])

@@ -125,6 +125,15 @@ def test_g3_a_requested_drain_is_given_time_to_start(stage: Stage, core: Core, c
     assert requested(stage.tick(SENSOR, first.cursor)).run_key != requested(first).run_key
 
 
+def test_g3_a_clock_that_was_set_back_keeps_no_drain_from_starting(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    cursor = stage.tick(SENSOR).cursor
+    clock.advance(-3600)
+    assert requested(stage.tick(SENSOR, cursor=cursor))
+
+
 def test_g3_b17_a_drain_at_work_needs_no_other(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     begin_drain(core)

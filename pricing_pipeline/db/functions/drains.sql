@@ -9,9 +9,11 @@ BEGIN
     PERFORM pricing.require_primary();
     PERFORM pg_advisory_xact_lock(hashtextextended('pricing.begin_drain', 0));
     now_ := pricing.clock();
-    -- A drain about to end does not count: its successor starts beside it, and no second is lost.
+    -- A drain about to end does not count: its successor starts beside it, and no second is lost. Nor does a lease that
+    -- is too long: it is from before the clock was set back, and whoever lives has made a new one by now.
     IF EXISTS (SELECT FROM pricing.drains d
-               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '16 seconds') THEN
+               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.lease_until <= now_ + interval '15 seconds'
+                 AND d.ends_at > now_ + interval '16 seconds') THEN
         RETURN NULL;
     END IF;
     INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until)
@@ -77,9 +79,10 @@ BEGIN
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
-        WHERE coalesce(d.last_success_at <= now_ - v.every, true)
+        -- What a clock that was set back calls the future says nothing of the present.
+        WHERE coalesce(d.last_success_at <= now_ - v.every OR d.last_success_at > now_, true)
           -- One that fails must not cost every look its patience with locks.
-          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute'), true)
+          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute') OR d.last_failure_at > now_, true)
     LOOP
         BEGIN
             SET LOCAL lock_timeout = '1s';

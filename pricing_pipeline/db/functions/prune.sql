@@ -43,8 +43,9 @@ BEGIN
     FOR back IN 2..7 LOOP
         leaf := (week - back) % 8;
         BEGIN
-            IF (SELECT count(*) > 0 FROM (SELECT FROM pricing.api_call_queue_completed c
-                                          WHERE c.ring = leaf::smallint LIMIT 1) some_row) THEN
+            -- The ring's oldest leaf is next week's, too: a clock that was set back may have written there just now.
+            IF (SELECT max(c.finished_at) FROM pricing.api_call_queue_completed c WHERE c.ring = leaf::smallint)
+               < now_ - interval '7 days' THEN
                 EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
             END IF;
         EXCEPTION WHEN lock_not_available THEN
