@@ -1119,7 +1119,7 @@ CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer)
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
 
 -- What is watched or held, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
-CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
 
 -- Moves tasks to the dead, with their last error, and holds their pairs off.
@@ -1356,7 +1356,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_littered() TO pricing_reader, pricing_worke
 
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all.
 CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time zone,integer) TO pricing_worker;
+GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
 -- What a data type names to follow calendars. Of a time alone no calendar is known, so here the TTL decides; who knows the symbol asks the one of four arguments.
 CREATE FUNCTION pricing.is_market_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1758,7 +1758,7 @@ CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, n
 GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
 
 -- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.
-CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.

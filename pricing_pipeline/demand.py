@@ -181,10 +181,12 @@ def _admitted(connection: Connection, name: str, parameters: dict[str, object]) 
         if getattr(error.orig, "sqlstate", None) != _CAP or diagnostics is None:
             raise
         detail = json.loads(diagnostics.message_detail)
+        room, retry_after = detail["room"], detail.get("retry_after")
+        when = f" and for the rest in {retry_after} s" if retry_after is not None else ""
         raise CapExceeded(
-            f"{diagnostics.message_primary}. {diagnostics.message_hint}",
-            room=detail["room"],
-            retry_after=detail.get("retry_after"),
+            f"{diagnostics.message_primary}. There is room for {room} of them now{when}. {diagnostics.message_hint}",
+            room=room,
+            retry_after=retry_after,
         ) from error
 
 

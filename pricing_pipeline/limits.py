@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -80,6 +81,8 @@ class Budget:
     def excess(self) -> float:
         """How many times more is needed than is allowed; 1 or less is well."""
         of_units = self.units_needed / self.units_allowed if self.units_allowed else 0.0
+        if self.bytes_allowed == 0:  # a quota of a few bytes
+            return math.inf if self.bytes_needed else of_units
         return max(of_units, self.bytes_needed / self.bytes_allowed)
 
     @property
@@ -87,18 +90,30 @@ class Budget:
         """By how much the provider falls short, and what to do; None when it does not."""
         faults = []
         if self.units_allowed is not None and self.units_needed > self.units_allowed:
-            faults.append(f"{self.units_needed:.3g} units a minute, and {self.units_allowed:.3g} are allowed")
+            faults.append(
+                f"{_few_digits(self.units_needed)} units a minute, and {_few_digits(self.units_allowed)} are allowed"
+            )
         if self.bytes_needed > self.bytes_allowed:
             faults.append(
                 f"{self.bytes_needed:,} bytes in 30 days, and its quota leaves {self.bytes_allowed:,}"
             )
         if not faults:
             return None
+        lateness = (
+            "not be refreshed at all"
+            if self.excess == math.inf
+            else f"be up to {_few_digits(self.excess)} times as old as promised"
+        )
         return (
             f"{self.provider} cannot serve the {self.pairs} watched or held pairs at their TTLs: they need "
-            f"{'; and '.join(faults)}. Prices will be up to {self.excess:.3g} times as old as promised. "
+            f"{'; and '.join(faults)}. Prices will {lateness}. "
             "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
         )
+
+
+def _few_digits(figure: float) -> str:
+    """Three digits that tell, and never an exponent."""
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
 def settle(

@@ -176,6 +176,8 @@ def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:
             f"the run ended as {outcome.run_status} with {outcome.open} of {outcome.tasks} tasks still queued. "
             f"The next drain or backfill fetches them; {outcome.run_url} shows why it ended."
         )
+    elif outcome.reason is not None:
+        sentence = outcome.reason
     else:
         sentence = f"the run ended as {outcome.run_status} before anything was planned: {outcome.run_url}"
     typer.echo(f"error: {sentence}", err=True)

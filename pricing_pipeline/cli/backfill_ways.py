@@ -56,6 +56,8 @@ class Outcome:
     run_id: str | None = None
     run_url: str | None = None
     run_status: str | None = None
+    reason: str | None = None
+    """Why nothing was planned, where the run has said so."""
 
     @property
     def is_complete(self) -> bool:
@@ -127,6 +129,10 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
             is_fetched = backfill_id is not None and progress.is_finished
             if is_fetched or status in _ENDED or status is None:
                 url = webserver.run_url(run_id)
+                reason = None
+                if backfill_id is None:
+                    with suppress(DagsterUnreachable):
+                        reason = webserver.failure(run_id)
                 return Outcome(
                     backfill_id,
                     progress.tasks,
@@ -135,6 +141,7 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
                     run_id=run_id,
                     run_url=url,
                     run_status=status,
+                    reason=reason,
                 )
         show(_phase(status, backfill_id is not None), progress)
         time.sleep(_FOLLOW_SECONDS)

@@ -6,6 +6,7 @@ Dagster itself is never imported here. Its job names and tags are part of its pu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -56,6 +57,16 @@ query Status($run: ID!) {
   runOrError(runId: $run) {
     __typename
     ... on Run { status }
+  }
+}
+"""
+
+FAILURE = """
+query Failure($run: ID!) {
+  logsForRun(runId: $run) {
+    ... on EventConnection {
+      events { ... on ExecutionStepFailureEvent { error { message } } }
+    }
   }
 }
 """
@@ -147,6 +158,13 @@ class Webserver:
         answer = self._ask(STATUS, {"run": run_id})["runOrError"]
         status: str | None = answer.get("status")
         return status
+
+    def failure(self, run_id: str) -> str | None:
+        """What the first step of a run that failed said; None when no step did."""
+        events = self._ask(FAILURE, {"run": run_id})["logsForRun"].get("events") or ()
+        said = next((event["error"]["message"] for event in events if event.get("error")), None)
+        # Dagster puts the name of the exception's class before its words.
+        return None if said is None else re.sub(r"^[\w.]+: ", "", _first_line(said))
 
     def _ask(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
         try:

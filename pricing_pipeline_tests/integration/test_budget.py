@@ -215,6 +215,20 @@ def test_f2_bytes_of_thirty_days_are_held_against_the_quota(core: Core) -> None:
     assert "43,200,000 bytes in 30 days, and its quota leaves 38,000,000" in ours.warning
 
 
+@pytest.mark.parametrize(
+    ("quota", "words"),
+    [
+        (2000, "Prices will be up to 22,737 times as old as promised."),
+        (99, "and its quota leaves 0. Prices will not be refreshed at all."),
+    ],
+)
+def test_f2_a_quota_far_too_small_is_told_in_plain_figures(core: Core, quota: int, words: str) -> None:
+    fetched(core, 1000, "AAPL")
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = :quota", quota=quota)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert words in (budget(core).warning or "")
+
+
 def test_f2_what_is_held_counts_at_its_background_ttl_and_what_is_paused_not(core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET background_ttl_minutes = 10")
     with core.engine.begin() as connection:

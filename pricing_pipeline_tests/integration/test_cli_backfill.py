@@ -43,6 +43,7 @@ def test_g6_missing_history_is_fetched_once(cli: CommandLine, core: Core, sandbo
         "run_id": None,
         "run_url": None,
         "run_status": None,
+        "reason": None,
         "calls": 2,
         "units": 2,
         "rows_stored": 68,

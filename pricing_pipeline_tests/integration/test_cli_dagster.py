@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import date
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -105,18 +106,41 @@ def status(value: str) -> str:
     return f'{{"data": {{"runOrError": {{"__typename": "Run", "status": "{value}"}}}}}}'
 
 
-def test_a_run_that_dies_before_it_has_planned_is_told(cli: CommandLine, core: Core) -> None:
+def failure(*messages: str) -> str:
+    events: list[dict[str, Any]] = [{}, *({"error": {"message": message}} for message in messages), {}]
+    return json.dumps({"data": {"logsForRun": {"events": events}}})
+
+
+@pytest.mark.parametrize(
+    ("logs", "sentence"),
+    [
+        (
+            failure(
+                "dagster._core.definitions.events.Failure: the backfill needs 5 bytes, but 0 are left.\n"
+            ),
+            "the backfill needs 5 bytes, but 0 are left.",
+        ),
+        (failure(), "the run ended as FAILURE before anything was planned: {url}/runs/0b5e"),
+        (
+            '{"data": {"logsForRun": {}}}',
+            "the run ended as FAILURE before anything was planned: {url}/runs/0b5e",
+        ),
+        ("no JSON", "the run ended as FAILURE before anything was planned: {url}/runs/0b5e"),
+    ],
+)
+def test_b10_a_run_that_dies_before_it_has_planned_is_told_with_its_reason(
+    cli: CommandLine, core: Core, logs: str, sentence: str
+) -> None:
     with (
-        Answering(FOUND, LAUNCHED, status("QUEUED"), status("FAILURE")) as server,
+        Answering(FOUND, LAUNCHED, status("QUEUED"), status("FAILURE"), logs) as server,
         cli.running(urls={"dagster": server.url}),
     ):
         said = cli("backfill", DAILY, *WINTER, "--json")
+        plain = sentence.format(url=server.url)
     assert said.exit_code == 1
     assert said.json["backfill_id"] is None
     assert said.json["run_status"] == "FAILURE"
-    assert said.stderr == (
-        f"error: the run ended as FAILURE before anything was planned: {server.url}/runs/0b5e\n"
-    )
+    assert said.stderr == f"error: {plain}\n"
 
 
 def test_a_run_that_dies_with_tasks_left_is_told(cli: CommandLine, core: Core) -> None:

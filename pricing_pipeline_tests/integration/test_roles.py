@@ -328,7 +328,7 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
 
 
 def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) -> None:
-    """None runs with the owner's rights but those of client.sql, a trigger of the registry, and thinning."""
+    """None has the owner's rights but those of client.sql, a trigger of the registry, thinning, and two reports."""
     functions = connection.execute(
         "SELECT p.oid::regprocedure::text, p.proconfig, p.prosecdef FROM pg_proc p"
         " WHERE p.pronamespace = 'pricing'::regnamespace"
@@ -343,6 +343,8 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             *CLIENTS_FUNCTIONS,
             "pricing.make_storage()",
             "pricing.thin_history(integer)",
+            "pricing.budget()",
+            "pricing.why_old(text,text)",
         ], name
 
 
@@ -358,6 +360,29 @@ def test_b5_a_reader_sees_prices_and_of_subscriptions_its_own(core: Core, reader
     assert len(session.execute("SELECT * FROM pricing.latest_prices").fetchall()) == 2
     assert len(session.execute("SELECT * FROM pricing.price('AAPL')").fetchall()) == 1
     session.execute("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
+
+
+REPORTS = [
+    "SELECT * FROM pricing.budget()",
+    "SELECT state, sentence FROM pricing.why_old('equity_quote', 'AAPL')",
+    "SELECT state FROM pricing.why_old('mf_nav', '118632')",
+    "SELECT pricing.is_stale('mf_nav', '118632', pricing.clock(), 5)",
+    "SELECT pricing.is_stale('equity_quote', 'AAPL', pricing.clock(), 5)",
+    "SELECT key_name, units_left FROM pricing.key_room('twelvedata', pricing.clock())",
+]
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize("report", REPORTS)
+def test_f2_a_reader_is_told_what_a_worker_is_told(
+    core: Core, reader: tuple[str, Login], worker: Login, report: str
+) -> None:
+    """Reports are of everybody's subscriptions, of which a reader sees its own only."""
+    core.heartbeat("ann", (QUOTE, "AAPL"), ("mf_nav", "118632"))
+    _, session = reader
+    told = worker.execute(report).fetchall()
+    assert told
+    assert session.execute(report).fetchall() == told
 
 
 def test_a_reader_writes_nothing(reader: tuple[str, Login], connection: Login) -> None:

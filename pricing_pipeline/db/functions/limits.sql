@@ -253,7 +253,8 @@ COMMENT ON FUNCTION pricing.check_backfill_quota(uuid) IS 'Refuses a backfill th
 
 CREATE OR REPLACE FUNCTION pricing.budget()
 RETURNS TABLE (provider text, pairs bigint, units_needed float8, units_allowed float8, bytes_needed bigint, bytes_allowed bigint)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+-- With the owner's rights: a reader sees its own subscriptions only, and the figure is of everybody's.
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();

@@ -97,7 +97,8 @@ COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
 CREATE OR REPLACE FUNCTION pricing.why_old(
     wanted_type text, wanted_symbol text,
     OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz, OUT next_at timestamptz)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+-- With the owner's rights: a reader does not see who watches, and is to be told that somebody does.
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
