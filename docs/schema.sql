@@ -9,6 +9,12 @@ GRANT USAGE ON SCHEMA pricing TO pricing_client;
 GRANT USAGE ON SCHEMA pricing TO pricing_reader;
 GRANT USAGE ON SCHEMA pricing TO pricing_worker;
 
+-- What a breaker lets through: closed = all calls, open = none, half_open = one probe.
+CREATE DOMAIN pricing.breaker_position AS text CONSTRAINT breaker_is_known CHECK ((VALUE = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])));
+
+-- What became of a call: open = nothing yet, ok = answered, failed = not answered or refused, unknown = its worker was lost.
+CREATE DOMAIN pricing.call_outcome AS text CONSTRAINT outcome_is_known CHECK ((VALUE = ANY (ARRAY['open'::text, 'ok'::text, 'failed'::text, 'unknown'::text])));
+
 -- Who watches or holds something: 1 to 200 characters.
 CREATE DOMAIN pricing.user_name AS text CONSTRAINT user_is_sane CHECK (((length(VALUE) >= 1) AND (length(VALUE) <= 200)));
 
@@ -175,7 +181,7 @@ GRANT SELECT ON TABLE pricing.api_call_queue_dead TO pricing_reader;
 CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR VALUES IN ('pending', 'processing', 'scheduled') (
     CONSTRAINT api_call_queue_live_pkey PRIMARY KEY (id)
     CONSTRAINT live_task_is_unique UNIQUE (data_type, symbol, window_start, window_end)
-    CONSTRAINT status_has_its_columns CHECK (((provider IS NOT NULL) AND ((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((status = 'processing'::text) = (lease_until IS NOT NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
+    CONSTRAINT status_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
 CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (run_after IS NULL);
@@ -270,15 +276,14 @@ CREATE TABLE pricing.collector_call_log (
     worker text NOT NULL  -- Who made it: host and process.
     started_at timestamp with time zone NOT NULL  -- When it was claimed, before it was made.
     finished_at timestamp with time zone  -- When it was settled; NULL = open.
-    outcome text NOT NULL DEFAULT 'open'::text  -- unknown = the worker was lost; the estimate was booked as used.
+    outcome pricing.call_outcome NOT NULL DEFAULT 'open'::text  -- unknown = the worker was lost; the estimate was booked as used.
     http_status integer  -- Status of the answer; NULL = no answer, or none known.
     wire_bytes bigint  -- Headers and body as they were sent, compressed.
     error text  -- Why it brought nothing, without secrets.
     key_name text NOT NULL DEFAULT 'default'::text  -- The key that it was made with.
     failure_kind text  -- Why the call brought nothing, for the most of its symbols at least. pricing.is_provider_fault says which kinds the breaker counts. Empty when a lost worker was late to tell.
     CONSTRAINT collector_call_log_pkey PRIMARY KEY (call_id)
-    CONSTRAINT open_calls_are_unfinished CHECK (((outcome = 'open'::text) = (finished_at IS NULL)))
-    CONSTRAINT outcome_is_known CHECK ((outcome = ANY (ARRAY['open'::text, 'ok'::text, 'failed'::text, 'unknown'::text])))
+    CONSTRAINT open_calls_are_unfinished CHECK ((((outcome)::text = 'open'::text) = (finished_at IS NULL)))
 ) WITH (fillfactor=80);
 CREATE INDEX collector_call_log_failed ON pricing.collector_call_log USING btree (provider, started_at) WHERE (failure_kind IS NOT NULL);
 CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
@@ -818,7 +823,7 @@ GRANT SELECT ON TABLE pricing.provider_routing TO pricing_worker;
 CREATE TABLE pricing.provider_state (
     provider text NOT NULL  -- Whose state.
     claims bigint NOT NULL DEFAULT 0  -- Counts claims, so that every tenth can begin with a backfill.
-    breaker text NOT NULL DEFAULT 'closed'::text  -- open = no calls before breaker_until; then one probe is made (half_open), whose success closes it.
+    breaker pricing.breaker_position NOT NULL DEFAULT 'closed'::text  -- open = no calls before breaker_until; then one probe is made (half_open), whose success closes it.
     breaker_since timestamp with time zone  -- Its last change. What happened before it was closed does not count against the provider.
     breaker_until timestamp with time zone  -- Open: when a probe may be made. Half open: when the probe counts as lost.
     breaker_openings integer NOT NULL DEFAULT 0  -- Openings in a row; the wait is 60 s, doubling to 10 min.
@@ -832,9 +837,8 @@ CREATE TABLE pricing.provider_state (
     passed_id bigint  -- Its id.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
-    CONSTRAINT breaker_has_end CHECK (((breaker = 'closed'::text) = (breaker_until IS NULL)))
-    CONSTRAINT breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
-    CONSTRAINT probing_has_call CHECK (((breaker = 'half_open'::text) = (probe_call IS NOT NULL)))
+    CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
+    CONSTRAINT probing_has_call CHECK ((((breaker)::text = 'half_open'::text) = (probe_call IS NOT NULL)))
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
@@ -1160,9 +1164,9 @@ GRANT EXECUTE ON FUNCTION pricing.check_pairs_due(text[],integer,text[],text[],b
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '00:01:00'::interval, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,interval,text,text[],boolean) TO pricing_worker;
+-- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
 CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1275,9 +1279,13 @@ GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
+-- Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.
+CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_held boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean) TO pricing_worker;
+
 -- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.
-CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, are_wanted boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,boolean) TO pricing_worker;
+CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, are_wanted boolean DEFAULT true, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,boolean,bigint) TO pricing_worker;
 
 -- A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

@@ -92,7 +92,7 @@ def finish(
         "units_left": units_left,
         "is_held": is_held,
     }
-    ((done, *_),) = driver_rows(connection, driver_query("queue.finish"), parameters)
+    ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)
 
 

@@ -158,6 +158,12 @@ class Core:
         with self.engine.begin() as connection:
             return queue.complete(connection, call.task_ids, call.claim_token)
 
+    def finish_call(self, call: Call, *, is_held: bool = True) -> set[int]:
+        with self.engine.begin() as connection:
+            return queue.finish(
+                connection, call, call.task_ids, http_status=200, wire_bytes=600, is_held=is_held
+            )
+
     def fail(
         self, call: Call, kind: FailureKind, message: str = "it broke", retry_after: float | None = None
     ) -> None:

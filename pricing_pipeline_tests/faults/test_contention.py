@@ -251,7 +251,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
     def work(number: int, turn: int, connection: Connection[Any]) -> None:
         provider = (TWELVEDATA, MFAPI)[turn % 2]
         rows = connection.execute(
-            "SELECT unnest(ids) AS id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, interval '20 ms')",
+            "SELECT unnest(ids) AS id, claim_token, call_id FROM pricing.claim_calls(%s, %s, 2, lease => '20 ms')",
             [provider, f"w{number}"],
         ).fetchall()
         if not rows:
@@ -261,6 +261,11 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
             time.sleep(0.03)  # past its lease
         with connection.transaction():
             connection.execute("SELECT pricing.extend_tasks(%s, %s)", claim)
+        if turn % 4 == 3:
+            for call in sorted({row[2] for row in rows}):
+                ids = [row[0] for row in rows if row[2] == call]
+                connection.execute("SELECT pricing.finish_call(%s, %s, %s, 200, 9)", [call, ids, rows[0][1]])
+            return
         with connection.transaction():
             connection.execute("SELECT pricing.hold_tasks(%s, %s)", claim)
             kind = "schema_drift" if turn % 10 == 9 else None

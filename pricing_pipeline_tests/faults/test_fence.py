@@ -58,6 +58,7 @@ def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
     prices = answer(core, late, "666.00")
     return {
         "complete": lambda: core.complete(late),
+        "finish": lambda: core.finish_call(late, is_held=False),
         "fail": lambda: core.fail(late, FailureKind.PROVIDER_DOWN),
         "fail for good": lambda: core.fail(late, FailureKind.UNKNOWN_SYMBOL),
         "snooze": lambda: core.fail(late, FailureKind.THROTTLED, retry_after=60),
@@ -151,6 +152,37 @@ def test_b12_a_calls_bytes_are_booked_once_whoever_reports_them(core: Core, cloc
     assert core.allowance().used_bytes == 1000 + 1200
     outcomes = core.rows("SELECT outcome, wire_bytes FROM pricing.collector_call_log ORDER BY call_id")
     assert [tuple(row) for row in outcomes] == [("unknown", 1200), ("ok", 1000)]
+
+
+def test_a6_a_call_is_settled_with_its_own_tasks_only(core: Core) -> None:
+    """Two calls of one claim have one token: finishing the first leaves the second's tasks to the second."""
+    core.lift_limits(batch_size=1)
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    first, second = core.claim(max_calls=2)
+    assert first.claim_token == second.claim_token
+    both = [*first.task_ids, *second.task_ids]
+    with core.engine.begin() as worker:
+        assert queue.finish(worker, first, both, http_status=200, wire_bytes=600) == set(first.task_ids)
+    assert core.rows("SELECT call_id, outcome FROM pricing.collector_call_log ORDER BY call_id") == [
+        (first.id, "ok"),
+        (second.id, "open"),
+    ]
+    assert core.complete(second) == set(second.task_ids)
+
+
+def test_b19_a_finish_locks_the_demand_of_its_call_before_its_tasks(core: Core) -> None:
+    """The order of everywhere: a finish that waits for demand holds no task that its holder may want next."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    call = core.claim_one()
+    with core.engine.begin() as other:
+        other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
+        finishing = meanwhile(
+            core.engine,
+            lambda c: queue.finish(c, call, call.task_ids, http_status=200, wire_bytes=600),
+        )
+        other.execute(text("SELECT FROM pricing.api_call_queue_live FOR UPDATE NOWAIT"))
+    joined(*finishing)
+    assert core.task("AAPL").status == "completed"
 
 
 # Two sessions at once

@@ -254,6 +254,7 @@ STEPS = {
     "expire": "SELECT pricing.expire_calls()",
     "hold": "SELECT pricing.hold_tasks('{1,2,3}', gen_random_uuid())",
     "complete": "SELECT pricing.complete_tasks('{1,2,3}', gen_random_uuid())",
+    "finish": "SELECT pricing.finish_call(1, '{1,2,3}', gen_random_uuid(), 200, 5)",
     "fail": "SELECT pricing.fail_tasks('{1,2,3}', gen_random_uuid(), 'provider_down', 'x', false)",
     "settle": "SELECT pricing.settle_call(1, 'ok', 200, 5)",
     "enqueue": "SELECT pricing.enqueue('equity_quote', '{S1,S2,S3}', '{1,1,1}')",

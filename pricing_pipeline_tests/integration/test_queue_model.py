@@ -140,7 +140,7 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, max_calls: int) -> None:
         expected = self._expected_claim(max_calls)
         rows = self._rows(
-            "SELECT unnest(ids) AS id, call_id, claim_token FROM pricing.claim_calls(%s, 'w', %s, interval '60 s')",
+            "SELECT unnest(ids) AS id, call_id, claim_token FROM pricing.claim_calls(%s, 'w', %s, lease => '60 s')",
             [TWELVEDATA, max_calls],
         )
         calls: dict[int, set[int]] = {}

@@ -13,16 +13,17 @@ CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, said_left integer D
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    call pricing.collector_call_log;
-    state pricing.provider_state;
+    call record;
     is_fault boolean;
     calls integer;
     faults integer;
 BEGIN
-    SELECT * INTO call FROM pricing.collector_call_log c WHERE c.call_id = judged;
+    SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles
+    INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
+    LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
+    WHERE c.call_id = judged;
     is_fault := call.failure_kind IS NOT NULL AND pricing.is_provider_fault(call.failure_kind);
-    SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = call.provider;
-    IF state.probe_call = judged THEN
+    IF call.probe_call = judged THEN
         IF is_fault THEN
             PERFORM pricing.open_breaker(call.provider, 'the probe failed: ' || coalesce(call.error, call.failure_kind), judged);
         ELSE
@@ -30,13 +31,13 @@ BEGIN
             SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
             WHERE s.provider = call.provider AND s.probe_call = judged;
         END IF;
-    ELSIF is_fault AND state.breaker = 'closed' THEN
+    ELSIF is_fault AND call.breaker = 'closed' THEN
         SELECT count(*) INTO faults FROM pricing.collector_call_log c
-        WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', state.breaker_since)
+        WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', call.breaker_since)
           AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
         IF faults >= 10 THEN
             SELECT count(*) INTO calls FROM pricing.collector_call_log c
-            WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', state.breaker_since)
+            WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', call.breaker_since)
               AND c.outcome IN ('ok', 'failed');
             IF faults * 2 >= calls THEN
                 PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
@@ -45,7 +46,7 @@ BEGIN
         END IF;
     END IF;
 
-    IF call.outcome = 'ok' THEN
+    IF call.outcome = 'ok' AND call.throttles > 0 THEN
         UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
         WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
     END IF;

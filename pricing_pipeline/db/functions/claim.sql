@@ -1,8 +1,8 @@
 -- Taking tasks and planning calls, within what the provider allows now. Lock order: see queue.sql.
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
-    wanted_provider text, worker_name text, max_calls integer, lease interval DEFAULT '60 seconds', run text DEFAULT NULL,
-    keys text[] DEFAULT NULL, is_waited_for boolean DEFAULT true)
+    wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL, keys text[] DEFAULT NULL,
+    is_waited_for boolean DEFAULT true, lease interval DEFAULT '60 seconds')
 RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date,
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
@@ -20,9 +20,11 @@ DECLARE
     ahead bigint;
     is_going_on boolean;
     taken record;
-    are_alike boolean;
+    calls refcursor;
     planned record;
     fitting integer;
+    size bigint;
+    est_bytes bigint;
     claimed integer := 0;
 BEGIN
     IF NOT is_waited_for THEN
@@ -80,16 +82,19 @@ BEGIN
 
     -- Entries of finished tasks stay at the head of the index while a snapshot needs them. Where they are many, a claim
     -- goes on after the last one for a moment; what has come before it is found by the next claim that looks from the
-    -- first task on, as one does when the moment is over or too little is left.
+    -- first task on, as one does when the moment is over or too little is left. The two looks stand side by side because a
+    -- condition that served both would be none that the index can begin at.
     is_going_on := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
     IF is_going_on THEN
         WITH asked AS MATERIALIZED (
             SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
-        SELECT array_agg(r.id) AS ids, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
+        SELECT array_agg(r.id) AS ids, array_agg(r.place) AS places, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
                array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
                array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
                array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
-        FROM (SELECT q.* FROM pricing.api_call_queue_live q
+        FROM (SELECT q.ctid AS place, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes,
+                     q.est_bytes, q.attempt, q.errors
+              FROM pricing.api_call_queue_live q
               WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
                 AND q.priority = state.passed_priority AND q.cadence_minutes = state.passed_cadence AND q.id > state.passed_id
                 AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
@@ -99,19 +104,21 @@ BEGIN
     IF is_going_on IS NOT TRUE THEN
         WITH asked AS MATERIALIZED (
             SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
-        SELECT array_agg(r.id) AS ids, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
+        SELECT array_agg(r.id) AS ids, array_agg(r.place) AS places, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
                array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
                array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
                array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
         -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all others.
         -- Only what an open call has asked for can be busy, and little of what is pending is.
-        FROM (SELECT q.* FROM pricing.api_call_queue_live q
+        FROM (SELECT q.ctid AS place, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes,
+                     q.est_bytes, q.attempt, q.errors
+              FROM pricing.api_call_queue_live q
               WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
                 AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
               ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;
     END IF;
     IF ahead IS NOT NULL THEN
-        SELECT array_prepend(q.id, taken.ids) AS ids, array_prepend(q.data_type, taken.types) AS types,
+        SELECT array_prepend(q.id, taken.ids) AS ids, array_prepend(q.ctid, taken.places) AS places, array_prepend(q.data_type, taken.types) AS types,
                array_prepend(q.symbol, taken.symbols) AS symbols, array_prepend(q.window_start, taken.starts) AS starts,
                array_prepend(q.window_end, taken.ends) AS ends, array_prepend(q.priority, taken.priorities) AS priorities,
                array_prepend(q.cadence_minutes, taken.cadences) AS cadences, array_prepend(q.est_bytes, taken.sizes) AS sizes,
@@ -120,83 +127,96 @@ BEGIN
         INTO taken FROM pricing.api_call_queue_live q WHERE q.id = ahead;
     END IF;
 
-    are_alike := taken.types[1] = ALL (taken.types) AND taken.starts[1] = ALL (taken.starts)
-        AND taken.ends[1] = ALL (taken.ends) AND taken.parts[1] = ALL (taken.parts);
+    IF taken.ids IS NULL THEN
+        RETURN;
+    END IF;
 
-    FOR planned IN
-        WITH kinds AS MATERIALIZED (
-            SELECT k.data_type, k.fetcher, cap.units_per_call, cap.units_per_symbol, cap.batch_size, cap.window_batch_size
-            FROM pricing.provider_capabilities cap JOIN pricing.data_type_registry k USING (fetcher)
-            WHERE cap.provider = wanted_provider),
-        placed AS MATERIALIZED (
-            SELECT * FROM unnest(taken.ids, taken.types, taken.symbols, taken.starts, taken.ends, taken.priorities, taken.sizes,
-                                 taken.attempts, taken.parts) WITH ORDINALITY
-                AS t (id, data_type, symbol, window_start, window_end, priority, est_bytes, attempt, parts, place)),
-        kinds_of_calls AS (
-            -- Mostly, and then in a fifth of the time, all are of one kind, so that no two are for one symbol.
-            SELECT taken.types[1] AS data_type, taken.starts[1] AS window_start, taken.ends[1] AS window_end,
-                   taken.parts[1] AS parts, NULL::bigint[] AS places, taken.ids, taken.symbols, taken.sizes, taken.priorities,
-                   taken.attempts
-            WHERE are_alike
-            UNION ALL
-            SELECT p.data_type, p.window_start, p.window_end, p.parts, array_agg(p.place) AS places, array_agg(p.id) AS ids,
-                   array_agg(p.symbol) AS symbols, array_agg(p.est_bytes) AS sizes, array_agg(p.priority) AS priorities,
-                   array_agg(p.attempt) AS attempts
-            FROM (SELECT x.* FROM placed x
-                  -- Calls for one symbol are made one after the other.
-                  WHERE NOT are_alike AND x.place IN (SELECT min(y.place) FROM placed y GROUP BY y.symbol)
-                  ORDER BY x.data_type, x.window_start, x.window_end, x.parts, x.place) p
-            GROUP BY 1, 2, 3, 4)
-        SELECT c.data_type, k.fetcher, c.window_start, c.window_end, k.units_per_call, k.units_per_symbol,
-               cardinality(c.ids[f.first:f.last]) AS tasks,
-               (SELECT sum(size) FROM unnest(c.sizes[f.first:f.last]) AS size)::bigint AS est_bytes,
-               c.ids[f.first:f.last] AS ids, c.symbols[f.first:f.last] AS symbols, c.sizes[f.first:f.last] AS sizes,
-               c.priorities[f.first:f.last] AS priorities, c.attempts[f.first:f.last] AS attempts
-        FROM kinds_of_calls c JOIN kinds k USING (data_type)
-        CROSS JOIN LATERAL (
-            SELECT greatest(1, CASE WHEN c.window_end = 'infinity' THEN k.batch_size ELSE k.window_batch_size END / c.parts) AS most) size
-        CROSS JOIN LATERAL (
-            SELECT n AS first, n + size.most - 1 AS last FROM generate_series(1, cardinality(c.ids), size.most) AS n) f
-        ORDER BY c.places[f.first], f.first LIMIT max_calls
+    IF taken.types[1] = ALL (taken.types) AND taken.starts[1] = ALL (taken.starts) AND taken.ends[1] = ALL (taken.ends)
+       AND taken.parts[1] = ALL (taken.parts) THEN
+        -- Mostly all are of one kind, so that no two are for one symbol: nothing to sort and to group.
+        OPEN calls FOR
+            SELECT k.data_type, k.fetcher, taken.starts[1] AS window_start, taken.ends[1] AS window_end, k.units_per_call, k.units_per_symbol,
+                   taken.ids[n:n + k.most - 1] AS ids, taken.places[n:n + k.most - 1] AS places, taken.symbols[n:n + k.most - 1] AS symbols,
+                   taken.sizes[n:n + k.most - 1] AS sizes, taken.priorities[n:n + k.most - 1] AS priorities,
+                   taken.attempts[n:n + k.most - 1] AS attempts
+            FROM (SELECT t.data_type, t.fetcher, c.units_per_call, c.units_per_symbol,
+                         greatest(1, CASE WHEN taken.ends[1] = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / taken.parts[1]) AS most
+                  FROM pricing.data_type_registry t JOIN pricing.provider_capabilities c USING (fetcher)
+                  WHERE t.data_type = taken.types[1] AND c.provider = wanted_provider OFFSET 0) k
+            CROSS JOIN LATERAL generate_series(1, cardinality(taken.ids), k.most) AS n
+            LIMIT max_calls;
+    ELSE
+        OPEN calls FOR
+            WITH tasks AS MATERIALIZED (
+                SELECT * FROM unnest(taken.ids, taken.places, taken.types, taken.symbols, taken.starts, taken.ends, taken.priorities,
+                                     taken.sizes, taken.attempts, taken.parts) WITH ORDINALITY
+                    AS t (id, place, data_type, symbol, window_start, window_end, priority, est_bytes, attempt, parts, turn)),
+            kinds AS (
+                SELECT t.data_type, t.window_start, t.window_end, t.parts, array_agg(t.turn) AS turns, array_agg(t.id) AS ids,
+                       array_agg(t.place) AS places, array_agg(t.symbol) AS symbols, array_agg(t.est_bytes) AS sizes,
+                       array_agg(t.priority) AS priorities, array_agg(t.attempt) AS attempts
+                FROM (SELECT x.* FROM tasks x
+                      -- Calls for one symbol are made one after the other.
+                      WHERE x.turn IN (SELECT min(y.turn) FROM tasks y GROUP BY y.symbol)
+                      ORDER BY x.data_type, x.window_start, x.window_end, x.parts, x.turn) t
+                GROUP BY 1, 2, 3, 4)
+            SELECT k.data_type, t.fetcher, k.window_start, k.window_end, c.units_per_call, c.units_per_symbol,
+                   k.ids[n:n + part.most - 1] AS ids, k.places[n:n + part.most - 1] AS places, k.symbols[n:n + part.most - 1] AS symbols,
+                   k.sizes[n:n + part.most - 1] AS sizes, k.priorities[n:n + part.most - 1] AS priorities,
+                   k.attempts[n:n + part.most - 1] AS attempts
+            FROM kinds k JOIN pricing.data_type_registry t USING (data_type)
+            JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, t.fetcher)
+            CROSS JOIN LATERAL (
+                SELECT greatest(1, CASE WHEN k.window_end = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / k.parts) AS most) part
+            CROSS JOIN LATERAL generate_series(1, cardinality(k.ids), part.most) AS n
+            ORDER BY k.turns[n], n LIMIT max_calls;
+    END IF;
+
     LOOP
+        FETCH calls INTO planned;
+        EXIT WHEN NOT FOUND;
+        fitting := cardinality(planned.ids);
         -- The largest prefix that fits, into the units and into the quota.
-        fitting := CASE WHEN chosen.units_left < planned.units_per_call THEN 0
-                        WHEN planned.units_per_symbol = 0 THEN planned.tasks
-                        ELSE least((chosen.units_left - planned.units_per_call) / planned.units_per_symbol, planned.tasks) END;
-        EXIT WHEN fitting < 1;
-        IF used + planned.est_bytes > pricing.quota_for(collector.quota_bytes, -2) THEN
-            SELECT count(*), sum(u.size) INTO fitting, planned.est_bytes
+        IF planned.units_per_symbol > 0 THEN
+            fitting := least((chosen.units_left - planned.units_per_call) / planned.units_per_symbol, fitting);
+        END IF;
+        EXIT WHEN fitting < 1 OR chosen.units_left < planned.units_per_call;
+        est_bytes := 0;
+        FOREACH size IN ARRAY planned.sizes[:fitting] LOOP
+            est_bytes := est_bytes + size;
+        END LOOP;
+        IF used + est_bytes > pricing.quota_for(collector.quota_bytes, -2) THEN
+            SELECT count(*), sum(u.size) INTO fitting, est_bytes
             FROM (SELECT s.size, s.priority, sum(s.size) OVER (ORDER BY s.place) AS so_far
                   FROM unnest(planned.sizes[:fitting], planned.priorities) WITH ORDINALITY AS s (size, priority, place)) u
             WHERE used + u.so_far <= pricing.quota_for(collector.quota_bytes, u.priority);
             CONTINUE WHEN fitting < 1;
-        ELSIF fitting < planned.tasks THEN
-            planned.est_bytes := (SELECT sum(size) FROM unnest(planned.sizes[:fitting]) AS size);
         END IF;
         key_name := chosen.key_name;
         data_type := planned.data_type;
         fetcher := planned.fetcher;
-        window_start := planned.window_start;
-        window_end := planned.window_end;
+        window_start := nullif(planned.window_start, '-infinity');
+        window_end := nullif(planned.window_end, 'infinity');
         ids := planned.ids[:fitting];
         symbols := planned.symbols[:fitting];
         priorities := planned.priorities[:fitting];
         attempts := planned.attempts[:fitting];
         INSERT INTO pricing.collector_call_log AS c
             (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-        VALUES (wanted_provider, claim_calls.key_name, claim_calls.data_type, claim_calls.symbols, claim_calls.window_start,
-                claim_calls.window_end, planned.units_per_call + fitting * planned.units_per_symbol, planned.est_bytes,
+        VALUES (wanted_provider, claim_calls.key_name, claim_calls.data_type, claim_calls.symbols, planned.window_start,
+                planned.window_end, planned.units_per_call + fitting * planned.units_per_symbol, est_bytes,
                 run, worker_name, now_)
         RETURNING c.call_id INTO claim_calls.call_id;
         UPDATE pricing.api_call_queue_live q
         SET status = 'processing', attempt = q.attempt + 1, claim_token = claim_calls.claim_token, claimed_at = now_,
             lease_until = now_ + lease, worker = worker_name, call_id = claim_calls.call_id
-        WHERE q.id = ANY (claim_calls.ids);
+        WHERE q.ctid = ANY (planned.places[:fitting]);
         RETURN NEXT;
         claimed := claimed + fitting;
         chosen.units_left := chosen.units_left - planned.units_per_call - fitting * planned.units_per_symbol;
-        used := used + planned.est_bytes;
+        used := used + est_bytes;
     END LOOP;
+    CLOSE calls;
     IF claim_calls.call_id IS NULL THEN
         RETURN;
     END IF;
@@ -212,8 +232,8 @@ BEGIN
         passed_priority = taken.priorities[claimed], passed_cadence = taken.cadences[claimed], passed_id = taken.ids[claimed]
     WHERE s.provider = wanted_provider;
 END $$;
-COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, interval, text, text[], boolean) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.';
+COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, text, text[], boolean, interval) IS
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.';
 
 
 CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void

@@ -5,52 +5,61 @@ RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left b
                blocked_until timestamptz, blocked_reason text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
+DECLARE
+    are_limited boolean := EXISTS (SELECT FROM pricing.provider_limits l WHERE l.provider = wanted_provider);
+    k pricing.provider_keys;
 BEGIN
-    RETURN QUERY
-    SELECT coalesce(k.key_name, 'default'), coalesce(k.is_active, true),
-           coalesce(k.is_active, true) AND coalesce(k.blocked_until, '-infinity') <= now_
-               -- After a refusal one call at a time feels the way, so that no wave follows the pause.
-               AND NOT (coalesce(k.throttles, 0) > 0 AND EXISTS (
-                   SELECT FROM pricing.collector_call_log c
-                   WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
-                     AND c.started_at > now_ - interval '60 seconds')),
-           coalesce(room.units_left, 1000000000)::bigint, room.units_limit,
-           coalesce(k.throttles, 0) > 0, coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false),
-           k.blocked_until, k.blocked_reason
-    FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys k USING (provider)
-    CROSS JOIN LATERAL (
-        SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END)
-                   AS units_left,
-               min(plan.units) AS units_limit
-        FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
-                     -- No longer: a slow provider could never be used up.
-                     make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack, coalesce(own.units, l.units) AS units,
-                     -- What providers say is left is of their longest window below a day.
-                     l.window_seconds = max(l.window_seconds) OVER () AS is_reported
-              FROM pricing.provider_limits l
-              LEFT JOIN pricing.provider_key_limits own
-                  ON (own.provider, own.name, own.key_name) = (l.provider, l.name, coalesce(k.key_name, 'default'))
-              WHERE l.provider = wanted_provider) plan
-        LEFT JOIN pricing.limit_counts n
-            ON (n.provider, n.key_name, n.name) = (wanted_provider, coalesce(k.key_name, 'default'), plan.name)
-           AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
-        CROSS JOIN LATERAL (
-            -- A call reaches its provider some time between its claim and its end: one that began before the window and
-            -- ended in it may have arrived in it.
-            SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-                    WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
-                      AND c.started_at > plan.since - plan.slack AND c.started_at <= plan.since
-                      AND coalesce(c.finished_at, 'infinity') > plan.since)
-                 + CASE WHEN n.units IS NULL
-                THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default') AND c.started_at > plan.since)
-                ELSE n.units
-                   - (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
-                        AND c.started_at > n.counted_from AND c.started_at <= plan.since)
-                   + (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-                      WHERE c.provider = wanted_provider AND c.key_name = coalesce(k.key_name, 'default')
-                        AND c.started_at >= n.counted_to) END AS units) used) room;
+    FOR k IN SELECT x.* FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys x USING (provider) LOOP
+        key_name := coalesce(k.key_name, 'default');
+        is_active := coalesce(k.is_active, true);
+        is_usable := is_active AND coalesce(k.blocked_until, '-infinity') <= now_;
+        is_feeling := coalesce(k.throttles, 0) > 0;
+        is_pressed := coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false);
+        blocked_until := k.blocked_until;
+        blocked_reason := k.blocked_reason;
+        IF is_usable AND is_feeling THEN
+            -- After a refusal one call at a time feels the way, so that no wave follows the pause.
+            is_usable := NOT EXISTS (
+                SELECT FROM pricing.collector_call_log c
+                WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
+                  AND c.started_at > now_ - interval '60 seconds');
+        END IF;
+        units_left := 1000000000;
+        IF are_limited THEN
+            SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
+                   min(plan.units) INTO units_left, units_limit
+            FROM (SELECT l.name, pricing.limit_start(l, now_) AS since,
+                         -- No longer: a slow provider could never be used up.
+                         make_interval(secs => coalesce(least(1.0, 0.5 * l.window_seconds), 1.0)) AS slack,
+                         coalesce(own.units, l.units) AS units,
+                         -- What providers say is left is of their longest window below a day.
+                         l.window_seconds = max(l.window_seconds) OVER () AS is_reported
+                  FROM pricing.provider_limits l
+                  LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, key_room.key_name)
+                  WHERE l.provider = wanted_provider) plan
+            LEFT JOIN pricing.limit_counts n
+                ON (n.provider, n.key_name, n.name) = (wanted_provider, key_room.key_name, plan.name)
+               AND n.counted_to <= now_ AND plan.since >= n.counted_from AND plan.since < n.counted_to
+            CROSS JOIN LATERAL (
+                -- A call reaches its provider some time between its claim and its end: one that began before the window and
+                -- ended in it may have arrived in it.
+                SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                        WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                          AND c.started_at > plan.since - plan.slack AND c.started_at <= plan.since
+                          AND coalesce(c.finished_at, 'infinity') > plan.since)
+                     + CASE WHEN n.units IS NULL
+                    THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name AND c.started_at > plan.since)
+                    ELSE n.units
+                       - (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                            AND c.started_at > n.counted_from AND c.started_at <= plan.since)
+                       + (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
+                            AND c.started_at >= n.counted_to) END AS units) used;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
     'The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.';

@@ -164,26 +164,33 @@ COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
     'The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.';
 
 
-CREATE OR REPLACE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL, are_wanted boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION pricing.finish_held(
+    held bigint[], token uuid DEFAULT NULL, are_wanted boolean DEFAULT true, of_call bigint DEFAULT NULL)
 RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    done bigint[];
+    week smallint := floor(extract(epoch FROM now_) / 604800)::bigint % 8;
+    done record;
 BEGIN
     WITH gone AS (
         DELETE FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (held) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token)) RETURNING q.*),
+        WHERE q.id = ANY (held) AND (token IS NULL OR (q.status = 'processing' AND q.claim_token = token))
+          AND (of_call IS NULL OR q.call_id = of_call)
+        RETURNING q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.provider, q.priority, q.cadence_minutes, q.est_bytes,
+                  q.enqueued_at, q.attempt, q.max_attempts, q.claim_token, q.claimed_at, q.worker, q.call_id, q.backfill_id, q.errors),
     kept AS (
         INSERT INTO pricing.api_call_queue_completed
             (id, data_type, symbol, window_start, window_end, provider, status, priority, cadence_minutes, est_bytes,
              enqueued_at, attempt, max_attempts, claim_token, claimed_at, worker, call_id, backfill_id, errors, finished_at, ring)
         SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'completed', g.priority,
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
-               g.worker, g.call_id, g.backfill_id, g.errors, now_,
-               (floor(extract(epoch FROM now_) / 604800)::bigint % 8)::smallint
-        FROM gone g),
-    moved AS (
+               g.worker, g.call_id, g.backfill_id, g.errors, now_, week
+        FROM gone g)
+    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
+           array_agg(g.symbol) FILTER (WHERE g.window_end = 'infinity') AS symbols INTO done
+    FROM gone g;
+    IF are_wanted AND done.types IS NOT NULL THEN
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
                 CASE WHEN r.staleness_function = 'is_market_stale'
@@ -192,13 +199,13 @@ BEGIN
                      ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
             became_due_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
-        FROM gone g JOIN pricing.data_type_registry r USING (data_type)
+        FROM unnest(done.types, done.symbols) AS g (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
-        WHERE are_wanted AND (d.data_type, d.symbol) = (g.data_type, g.symbol) AND g.window_end = 'infinity')
-    SELECT array_agg(g.id) INTO done FROM gone g;
-    RETURN coalesce(done, '{}');
+        WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
+    END IF;
+    RETURN done.ids;
 END $$;
-COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, boolean) IS
+COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, boolean, bigint) IS
     'Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.';
 
 
@@ -210,6 +217,30 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
     'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.finish_call(
+    finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL, said_left integer DEFAULT NULL,
+    is_held boolean DEFAULT true) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    call record;
+    done bigint[];
+BEGIN
+    -- The call knows its pairs: they need not be read from its tasks.
+    SELECT c.data_type, c.symbols, c.window_end INTO call FROM pricing.collector_call_log c WHERE c.call_id = finished;
+    PERFORM FROM pricing.demand d
+    WHERE d.data_type = call.data_type AND d.symbol = ANY (call.symbols) AND call.window_end = 'infinity'
+    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE;
+    done := pricing.finish_held(ids, token, FOUND, finished);
+    PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
+    IF is_held THEN
+        PERFORM pricing.judge_call(finished, said_left);
+    END IF;
+    RETURN done;
+END $$;
+COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint, text, integer, boolean) IS
+    'Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.';
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void

@@ -1,9 +1,7 @@
 -- name: claim
 -- Take what the provider allows now, as calls; commit before making them, and if that does not wait for the disk, wait.
-SELECT call_id, key_name, data_type, fetcher, nullif(window_start, '-infinity') AS window_start,
-       nullif(window_end, 'infinity') AS window_end, claim_token, claimed_at, ids, symbols, priorities, attempts
-FROM pricing.claim_calls(:provider, :worker, :max_calls, run => :run_id, keys => CAST(:keys AS text[]),
-                         is_waited_for => :is_waited_for);
+SELECT call_id, key_name, data_type, fetcher, window_start, window_end, claim_token, claimed_at, ids, symbols, priorities, attempts
+FROM pricing.claim_calls(:provider, :worker, :max_calls, :run_id, CAST(:keys AS text[]), :is_waited_for);
 
 -- name: await_disk
 -- Wait until all that was committed is on the disk.
@@ -15,9 +13,8 @@ SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: finish
 -- Finish tasks that this claim still holds and settle their call; returns the tasks' ids.
-SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid)),
-       pricing.settle_call(:call_id, 'ok', CAST(:http_status AS integer), :wire_bytes, NULL, CAST(:kind AS text)),
-       CASE WHEN :is_held THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
+SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
+                           CAST(:kind AS text), CAST(:units_left AS integer), :is_held);
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids still held.
