@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,11 @@ TINY = Size(rounds=1, subscriptions=300, symbols=100, copies=1, idle_seconds=1)
 
 def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     """Compare on one database; the slow peer is measured once, the others in interleaved rounds."""
-    with psycopg.connect(server.migrated("staleness", as_superuser=True), autocommit=True) as connection:
+    url = server.migrated("staleness", as_superuser=True)
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        psycopg.connect(url, autocommit=True) as second,
+    ):
         connection.execute(statement("staleness.registry"))
         connection.execute(statement("staleness.prices"), {"symbols": size.symbols})
         fill = {"subscriptions": size.subscriptions, "symbols": size.symbols}
@@ -54,6 +59,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
         ticks = medians(
             {
                 "ours": lambda: _ours(connection, chosen),
+                "shared": lambda: _ours(connection, chosen, second),
                 "set_based": lambda: _peer(connection, "set_tick", chosen),
             },
             size.rounds,
@@ -78,6 +84,13 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
             lower_is_better=True,
         ),
         Row(
+            "tick_seconds_shared",
+            "s, the same, by two workers at once",
+            ticks["shared"],
+            {"seed_function": seed, "set_based": ticks["set_based"], "one_worker": ticks["ours"]},
+            lower_is_better=True,
+        ),
+        Row(
             "tick_seconds_crowded",
             f"s for {size.subscriptions * (1 + size.copies):,} subscriptions of the same pairs",
             crowded,
@@ -93,11 +106,16 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     ]
 
 
-def _ours(connection: Connection, chosen: int) -> float:
+def _ours(connection: Connection, chosen: int, *others: Connection) -> float:
+    """By one worker or, with other connections, by several that check at the same time."""
     connection.execute(statement("staleness.empty_queue"))
     connection.execute(statement("staleness.fall_due"))
     connection.execute(statement("staleness.tidy"))
-    seconds = _timed(connection, "tick")
+    with ThreadPoolExecutor(1 + len(others)) as workers:
+        began = time.monotonic()
+        for _ in workers.map(lambda one: _timed(one, "tick"), (connection, *others)):
+            pass
+        seconds = time.monotonic() - began
     _check(_count(connection, "queued"), chosen)
     return seconds
 

@@ -1153,13 +1153,21 @@ GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.
+CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, for_reader boolean, is_broken boolean, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,boolean,boolean,text,integer,integer,text,bigint,boolean) TO pricing_worker;
+
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
--- Judges what is due and queues what is stale, all data types at once; see enqueue_due_pairs.
-CREATE FUNCTION pricing.check_pairs_due(kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_pairs_due(text[],integer,text[],text[],boolean) TO pricing_worker;
+-- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.
+CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text) TO pricing_reader, pricing_worker;
+
+-- The staleness check of one data type: of at most so many pairs that are due or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.
+CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean) TO pricing_worker;
 
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1183,6 +1191,10 @@ GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.comment_columns(text) TO pricing_worker;
+
+-- The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.
+CREATE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_worker;
 
 -- Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1243,9 +1255,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uu
 CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 
--- The staleness check of some data types, together or, when that fails, one by one: of each at most so many of the pairs that are due or, of those that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.
-CREATE FUNCTION pricing.enqueue_due_pairs(kinds text[], at_most integer, data_types text[] DEFAULT NULL::text[], symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],integer,text[],text[],boolean) TO pricing_worker;
+-- The staleness check of the pairs that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[],boolean) TO pricing_worker;
 
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
 CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -1304,7 +1316,7 @@ CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
-CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.

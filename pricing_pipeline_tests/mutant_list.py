@@ -115,6 +115,22 @@ MUTANTS = (
         (_QUEUE,),
     ),
     Mutant(
+        "a check that meets a live task gives up",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "                are_new := false;",
+        "                RAISE;",
+        (_DEMAND,),
+    ),
+    Mutant(
+        "two checks at once begin the same type",
+        f"{_FUNCTIONS}/staleness.sql",
+        "enqueue_due",
+        "pg_try_advisory_xact_lock(",
+        "NULL IS DISTINCT FROM (",
+        (f"{_TESTS}/integration/test_staleness.py",),
+    ),
+    Mutant(
         "a check that meets a live task never looks for it",
         f"{_FUNCTIONS}/queue.sql",
         "enqueue_pairs",
@@ -321,9 +337,9 @@ MUTANTS = (
     Mutant(
         "a broken judge ends its check",
         f"{_FUNCTIONS}/staleness.sql",
-        "check_pairs_due",
-        "EXCEPTION WHEN OTHERS THEN\n            IF cardinality",
-        "EXCEPTION WHEN division_by_zero THEN\n            IF cardinality",
+        "check_type",
+        "WHEN OTHERS THEN\n                -- What cannot be judged",
+        "WHEN division_by_zero THEN\n                -- What cannot be judged",
         (f"{_CONTRACTS}::test_contract_04_one_broken_data_type_stops_no_other",),
     ),
     Mutant(
@@ -361,9 +377,9 @@ MUTANTS = (
     Mutant(
         "the check looks at all that is watched",
         f"{_FUNCTIONS}/staleness.sql",
-        "check_pairs_due",
-        "WHERE d.data_type = kinds.data_type AND d.due_at <= $2 AND d.due_at < 'infinity'",
-        "WHERE d.data_type = kinds.data_type AND d.due_at + interval '0' <= $2 AND d.due_at < 'infinity'",
+        "check_statement",
+        "d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'",
+        "d.data_type = $1 AND d.due_at + interval '0' <= $2 AND d.due_at < 'infinity'",
         (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
     ),
     Mutant(

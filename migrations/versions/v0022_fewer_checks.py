@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0022"
-down_revision = "0020"
+down_revision = "0021"
 
 
 def upgrade() -> None:

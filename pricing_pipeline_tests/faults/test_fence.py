@@ -201,9 +201,7 @@ def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> Non
     core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
     with core.engine.begin() as worker:
         assert queue.held(worker, call) == set(call.task_ids)
-        check = meanwhile(
-            core.engine, lambda c: c.execute(text("SELECT pricing.enqueue_due_pairs('{mf_nav}', 9)"))
-        )
+        check = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.check_type('mf_nav', 9)")))
         assert queue.complete(worker, call.task_ids, call.claim_token) == set(call.task_ids)
     joined(*check)
 

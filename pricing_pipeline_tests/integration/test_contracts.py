@@ -244,6 +244,16 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
         assert rows_read(connection) - before < 500
 
 
+MANY_WATCH = (
+    "INSERT INTO pricing.demand (data_type, symbol, due_at)"
+    " SELECT 'equity_quote', 'X' || n, pricing.clock() + n % 100 * interval '1 hour' FROM generate_series(1, 2000) AS n",
+    "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)"
+    " SELECT 'user ' || n % 50, 'equity_quote', 'X' || n FROM generate_series(1, 1980) AS n",
+    "INSERT INTO pricing.holdings (user_id, data_type, symbol)"
+    " SELECT 'user ' || n % 50, 'equity_quote', 'X' || n FROM generate_series(1, 2000) AS n",
+)
+
+
 def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_full(core: Core) -> None:
     """Plans are made once for a session. A table that is known to be empty is read whole, if it may be."""
     core.rows("ANALYZE pricing.api_call_queue_live")
@@ -260,6 +270,23 @@ def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_ful
         assert connection.execute(enqueue, {"priority": 2, "symbols": 20}).scalar_one() == 0
         connection.execute(complete)
         assert rows_read(connection) - before < 500
+
+
+def test_contract_12_a_check_planned_while_nobody_watched_serves_when_many_do(core: Core) -> None:
+    """The same for the staleness check and first heartbeats: an empty table's indexes all look alike."""
+    core.rows("ANALYZE pricing.active_subscriptions, pricing.demand, pricing.holdings, pricing.latest_prices")
+    look = text("SELECT pricing.heartbeat(CAST(:who AS text), '{equity_quote,equity_quote}', '{S1,S2}')")
+    check = text("SELECT pricing.enqueue_due()")
+    with core.engine.begin() as connection:
+        connection.execute(look, {"who": "ann"})
+        connection.execute(text("UPDATE pricing.demand SET due_at = pricing.clock()"))
+        connection.execute(check)
+        for statement in MANY_WATCH:
+            connection.execute(text(statement))
+        before = rows_read(connection)
+        assert connection.execute(check).scalar_one() == 20
+        assert connection.execute(look, {"who": "bob"}).scalar_one() == 2
+        assert rows_read(connection) - before < 1000
 
 
 def test_contract_13_only_the_registry_knows_a_ttl(core: Core, clock: Clock) -> None:

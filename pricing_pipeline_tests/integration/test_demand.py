@@ -58,8 +58,13 @@ def test_a2_a_first_viewer_lifts_what_the_schedule_has_queued(core: Core) -> Non
     }
 
 
-def test_a2_a_check_lifts_what_the_schedule_has_queued(core: Core) -> None:
+@pytest.mark.parametrize("routes", ["common", "own"])
+def test_a2_a_check_lifts_what_the_schedule_has_queued(core: Core, routes: str) -> None:
     """The check takes for granted that what is due has no task. Where it has one, that serves the viewers too."""
+    if routes == "own":
+        core.rows(
+            "INSERT INTO pricing.provider_routing (data_type, symbol, provider) VALUES ('mf_nav', '119551', 'mfapi')"
+        )
     core.heartbeat("ann", (NAV, "120841"), AAPL)
     core.refresh()
     core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")

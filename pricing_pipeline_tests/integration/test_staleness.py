@@ -163,7 +163,6 @@ def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
 
 
 def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, clock: Clock) -> None:
-    """All types are checked by one query; when that fails they are checked one by one, and the bad one is named."""
     core.heartbeat("ann", AAPL, (DAILY, "IBM"), (FX, "EUR/USD"))
     core.refresh()
     core.rows(
@@ -180,6 +179,21 @@ def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, cl
     assert (warning.subject, "no room for EUR/USD" in warning.message) == (FX, True)
     assert core.due_in(FX, "EUR/USD") < 0, "the next check tries it again"
     assert core.heartbeat("bob", (FX, "USD/JPY"), IBM) == 2, "nor does it stop a first look"
+
+
+def test_b6_two_checks_at_once_share_the_types(core: Core, clock: Clock) -> None:
+    """What another check is about is left to it, and what it has not begun is not."""
+    core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
+    core.refresh()
+    clock.advance(5 * DAY)
+    with core.engine.connect() as other:
+        other.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended('pricing.enqueue_due fx_rate', 0))")
+        )
+        assert core.enqueue_due() == 1
+        assert core.statuses()["AAPL"] == "pending"
+    assert core.enqueue_due() == 1
+    assert core.statuses()["EUR/USD"] == "pending"
 
 
 def test_b8_a_type_whose_table_is_gone_does_not_stop_the_others(core: Core, clock: Clock) -> None:

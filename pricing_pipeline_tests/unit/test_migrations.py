@@ -28,6 +28,7 @@ RELEASED = {
     "0018_often_written.sql": "04ffed9641c6db7f",
     "0019_nobody_waits.sql": "880ac270c8910698",
     "0020_going_on.sql": "3975d00eecc6e9a3",
+    "0021_shared_checks.sql": "7d63e94b6d0019a1",
     "0022_fewer_checks.sql": "fcf6bcb64c913885",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""

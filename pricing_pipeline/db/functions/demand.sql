@@ -48,7 +48,7 @@ BEGIN
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
     -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
-    PERFORM pricing.enqueue_due_pairs(new_types, cardinality(new_types), new_types, new_symbols);
+    PERFORM pricing.enqueue_due_pairs(new_types, new_symbols);
     PERFORM pricing.raise_tasks(new_types, new_symbols);
     RETURN cardinality(new_types);
 END $$;
@@ -288,7 +288,7 @@ BEGIN
     END IF;
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
-    PERFORM pricing.enqueue_due_pairs(new_types, cardinality(new_types), new_types, new_symbols);
+    PERFORM pricing.enqueue_due_pairs(new_types, new_symbols);
     RETURN cardinality(new_types);
 END $$;
 COMMENT ON FUNCTION pricing.hold(text, text[], text[]) IS

@@ -28,13 +28,27 @@ COMMENT ON FUNCTION pricing.route(text, text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT EXISTS (SELECT FROM pricing.provider_routing r JOIN pricing.provider_state s USING (provider)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pricing.provider_routing r JOIN pricing.provider_state s USING (provider)
                    JOIN pricing.data_collectors p USING (provider)
                    WHERE r.data_type = wanted_type AND r.is_active AND (s.trouble IS NOT NULL OR NOT p.is_active))
-        OR EXISTS (SELECT FROM pricing.route_refusals f WHERE f.data_type = wanted_type)
-$$;
+        OR EXISTS (SELECT FROM pricing.route_refusals f WHERE f.data_type = wanted_type);
+END $$;
 COMMENT ON FUNCTION pricing.has_detours(text) IS 'Whether some pair of a data type may have to be asked for elsewhere than its first rule says.';
+
+
+CREATE OR REPLACE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    SELECT r.provider, ceil(coalesce(s.bytes, k.estimated_data_size_bytes)) INTO common_route.provider, common_route.est_bytes
+    FROM pricing.data_type_registry k JOIN pricing.chosen_routes r ON r.data_type = k.data_type AND r.symbol IS NULL
+    LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, k.data_type, 'symbol')
+    WHERE k.data_type = wanted_type AND k.is_active AND NOT pricing.has_detours(wanted_type)
+      AND NOT EXISTS (SELECT FROM pricing.provider_routing x WHERE x.data_type = wanted_type AND x.symbol IS NOT NULL);
+END $$;
+COMMENT ON FUNCTION pricing.common_route(text) IS
+    'The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.';
 
 
 CREATE OR REPLACE FUNCTION pricing.reroute_tasks(wanted_type text, symbols text[] DEFAULT NULL) RETURNS integer

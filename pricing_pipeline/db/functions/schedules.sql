@@ -33,6 +33,10 @@ DECLARE
     kind record;
     queued integer := 0;
 BEGIN
+    -- Two at once would each fill the room that is left in the queue.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.walk_schedules', 0)) THEN
+        RETURN 0;
+    END IF;
     FOR kind IN SELECT w.data_type FROM pricing.schedule_walks w WHERE w.walk_slot IS NOT NULL ORDER BY w.walk_slot, 1 LOOP
         BEGIN
             queued := queued + pricing.walk_schedule(kind.data_type);

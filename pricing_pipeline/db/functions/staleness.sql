@@ -5,112 +5,167 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RE
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kinds text[];
+    kind text;
+    queued integer := 0;
 BEGIN
     PERFORM pricing.require_primary();
-    -- Two checks at once would only do the same work twice.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due', 0)) THEN
-        RETURN 0;
-    END IF;
     -- What a crash takes back of it, the next check does again: its commit need not wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);
-    SELECT array_agg(r.data_type ORDER BY 1) INTO kinds FROM pricing.data_type_registry r
-    WHERE r.is_active
-      AND EXISTS (SELECT FROM pricing.demand d
-                  WHERE d.data_type = r.data_type AND d.due_at <= now_ AND d.due_at < 'infinity'); -- as the index says
+    FOR kind IN
+        SELECT r.data_type FROM pricing.data_type_registry r
+        WHERE r.is_active
+          AND EXISTS (SELECT FROM pricing.demand d
+                      WHERE d.data_type = r.data_type AND d.due_at <= now_ AND d.due_at < 'infinity') -- as the index says
+        ORDER BY 1
+    LOOP
+        -- Two checks at once share the work: each takes the types that the other has not begun.
+        IF pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due ' || kind, 0)) THEN
+            queued := queued + pricing.check_type(kind, at_most);
+        END IF;
+    END LOOP;
     -- Behind what people want: the walks of scheduled types.
-    RETURN pricing.enqueue_due_pairs(kinds, at_most) + pricing.walk_schedules();
+    RETURN queued + pricing.walk_schedules();
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
     'The staleness check: queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(
-    kinds text[], at_most integer, data_types text[] DEFAULT NULL, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false)
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    kind text;
+    kind record;
     queued integer := 0;
 BEGIN
-    RETURN pricing.check_pairs_due(kinds, at_most, data_types, symbols, for_reader);
-EXCEPTION
-    WHEN lock_not_available THEN
-        RAISE; -- who waits for one lock would wait for each
-    WHEN OTHERS THEN
-        -- One bad type must not stop the others: one by one it is found, and named.
-        FOR kind IN SELECT DISTINCT k FROM unnest(kinds) AS k ORDER BY 1 LOOP
-            BEGIN
-                queued := queued + pricing.check_pairs_due(ARRAY[kind], at_most, data_types, symbols, for_reader);
-            EXCEPTION WHEN OTHERS THEN
-                PERFORM pricing.warn('enqueue_due', kind, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
-            END;
-        END LOOP;
-        RETURN queued;
+    FOR kind IN
+        SELECT u.data_type, array_agg(DISTINCT u.symbol) AS symbols
+        FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1
+    LOOP
+        queued := queued + pricing.check_type(kind.data_type, NULL, kind.symbols, for_reader);
+    END LOOP;
+    RETURN queued;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], integer, text[], text[], boolean) IS
-    'The staleness check of some data types, together or, when that fails, one by one: of each at most so many of the pairs that are due or, of those that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
+COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[], boolean) IS
+    'The staleness check of the pairs that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.check_pairs_due(
-    kinds text[], at_most integer, data_types text[], symbols text[], for_reader boolean) RETURNS integer
--- What is due is looked up, however much of all that is wanted it is.
+CREATE OR REPLACE FUNCTION pricing.check_type(
+    wanted_type text, at_most integer, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    judge record;
-    found_ record;
-    stale_types text[] := '{}';
-    stale_symbols text[] := '{}';
-    viewers integer[] := '{}';
-    -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
-    all_due constant text := $query$
-        kinds CROSS JOIN LATERAL (
-            SELECT longest.* FROM (
-                SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-                WHERE d.data_type = kinds.data_type AND d.due_at <= $2 AND d.due_at < 'infinity'
-                ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) longest
-            ORDER BY longest.symbol) pair -- neighbours lie on the same pages of every index
-        $query$;
-    -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at may
-    -- date from when nobody did. A reader counts as a viewer.
-    named_due constant text := $query$
-        kinds CROSS JOIN LATERAL (
-            SELECT d.ctid AS place, d.symbol, d.due_at FROM unnest($7, $3) AS u (data_type, symbol) JOIN pricing.demand d USING (data_type, symbol)
-            WHERE d.data_type = kinds.data_type AND (d.due_at <= $2 OR (
+    kind pricing.data_type_registry;
+    way record;
+    are_new boolean := true; -- mostly none of what is due has a task, or it would not be due
+    judged record;
+BEGIN
+    SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    way := pricing.common_route(wanted_type);
+    LOOP
+        BEGIN
+            IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
+                judged := pricing.check_our_prices(
+                    wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
+                    kind.background_ttl_minutes, way.provider, way.est_bytes, kind.staleness_function = 'is_market_stale');
+            ELSE
+                EXECUTE pricing.check_statement(
+                    pg_catalog.format('(SELECT x.%1$I AS stamp, x.cache_ttl_minutes AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
+                                      'ON v.symbol = a.symbol', kind.timestamp_column, kind.table_name, kind.symbol_column),
+                    CASE kind.staleness_function WHEN 'is_market_stale'
+                         THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) END'
+                         ELSE 'v.stamp + make_interval(mins => ttl.minutes)' END,
+                    CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
+                         THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2, true) ELSE pricing.is_data_stale($2, w.ttl) END'
+                         ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
+                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
+                    kind.background_ttl_minutes, way.provider, way.est_bytes;
+            END IF;
+            EXIT;
+        EXCEPTION
+            WHEN unique_violation THEN
+                IF NOT are_new THEN
+                    RAISE;
+                END IF;
+                -- One of them has a task all the same: once more, and enqueue_pairs looks for it.
+                are_new := false;
+                way.provider := NULL;
+            WHEN lock_not_available OR deadlock_detected THEN
+                RAISE;
+            WHEN OTHERS THEN
+                -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
+                PERFORM pricing.warn('enqueue_due', wanted_type,
+                                     'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
+                EXECUTE pricing.check_statement(
+                    'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_answers l '
+                    'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
+                    'v.stamp + make_interval(mins => ttl.minutes)',
+                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))')
+                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, true, kind.asset_class, kind.default_ttl_minutes,
+                    kind.background_ttl_minutes, NULL::text, way.est_bytes;
+                EXIT;
+        END;
+    END LOOP;
+    IF judged.is_news THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
+    IF judged.symbols IS NOT NULL THEN
+        PERFORM pricing.enqueue_pairs(
+            array_fill(wanted_type, ARRAY[cardinality(judged.symbols)]), judged.symbols, judged.viewers, are_new => are_new);
+    END IF;
+    RETURN judged.queued + coalesce(cardinality(judged.symbols), 0);
+EXCEPTION
+    WHEN lock_not_available THEN
+        RAISE; -- who waits for one lock would wait for each
+    WHEN OTHERS THEN -- one bad type must not stop the others
+        PERFORM pricing.warn('enqueue_due', wanted_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
+        RETURN 0;
+END $$;
+COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean) IS
+    'The staleness check of one data type: of at most so many pairs that are due or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
+    SELECT pg_catalog.format($query$
+        WITH all_due AS MATERIALIZED (
+            -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
+            SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
+            WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'
+            ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+        -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at may
+        -- date from when nobody did. A reader counts as a viewer.
+        named_due AS MATERIALIZED (
+            SELECT d.ctid AS place, d.symbol, d.due_at FROM unnest($3) AS u (symbol) JOIN pricing.demand d ON d.symbol = u.symbol
+            WHERE d.data_type = $1 AND (d.due_at <= $2 OR (
                 d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $6
                 AND ($5 OR 1 >= (SELECT count(*) FROM pricing.active_subscriptions a
-                                 WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))))
-            ORDER BY d.symbol FOR NO KEY UPDATE OF d SKIP LOCKED) pair
-        $query$;
-    check_ constant text := $query$
-        WITH kinds AS MATERIALIZED (
-            SELECT r.data_type, r.asset_class, r.default_ttl_minutes, r.background_ttl_minutes
-            FROM pricing.data_type_registry r WHERE r.data_type = ANY ($1) ORDER BY 1),
-        due AS MATERIALIZED (
-            SELECT kinds.*, pair.* FROM %1$s),
+                                 WHERE (a.data_type, a.symbol) = ($1, d.symbol)))))
+            FOR NO KEY UPDATE OF d SKIP LOCKED),
+        due AS (
+            SELECT * FROM all_due UNION ALL SELECT * FROM named_due
+            ORDER BY symbol), -- neighbours lie on the same pages of every index
         asked AS (
+            -- OFFSET in EXISTS, here and below: looked up for each, not hashed whole because the table was empty when this was planned.
             SELECT due.*, greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
-                                    WHERE a.data_type = due.data_type AND a.symbol = due.symbol), $5::integer) AS viewers,
-                   EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (due.asset_class, due.symbol)
-                                                               AND (i.update_mode <> 'api' OR NOT i.is_active)) AS is_paused
+                                    WHERE a.data_type = $1 AND a.symbol = due.symbol), $5::integer) AS viewers,
+                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = $7 AND i.symbol = due.symbol
+                                                               AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
             FROM due OFFSET 0),
         -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
         wanted AS (
-            SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND EXISTS (
-                SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (a.data_type, a.symbol)) AS is_held
-            FROM asked a OFFSET 0),
+            SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND a.symbol IS NOT DISTINCT FROM (
+                       -- The next one in order, which only one index knows: planned while the table is empty, any would do.
+                       SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = $1 AND h.active_symbol >= a.symbol
+                       ORDER BY h.active_symbol LIMIT 1) AS is_held,
+                   v.stamp, ttl.minutes AS ttl, %2$s AS next_at
+            FROM asked a LEFT JOIN %1$s
+            CROSS JOIN LATERAL (SELECT CASE WHEN a.viewers > 0 THEN coalesce(v.own_ttl, $8) ELSE $9 END AS minutes) ttl OFFSET 0),
         judged AS (
-            SELECT w.*, v.stamp, make_interval(mins => ttl.minutes) AS ttl, %4$s AS next_at,
-                   NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %3$s AS is_stale
-            FROM wanted w LEFT JOIN %2$s
-            CROSS JOIN LATERAL (
-                SELECT CASE WHEN w.viewers > 0 THEN coalesce(v.own_ttl, w.default_ttl_minutes)
-                            ELSE w.background_ttl_minutes END AS minutes) ttl %5$s OFFSET 0),
+            SELECT w.*, NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %3$s AS is_stale FROM wanted w OFFSET 0),
         decided AS (
             SELECT j.*, j.is_stale AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
-                SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = (j.data_type, j.symbol)
-                                                   AND p.viewed_at > $2 - interval '48 hours')) AS is_fetched
+                SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = ($1, j.symbol)
+                                                   AND p.viewed_at > $2 - interval '48 hours' OFFSET 0)) AS is_fetched
             FROM judged j OFFSET 0),
         looked AS (
             UPDATE pricing.demand d
@@ -121,78 +176,49 @@ DECLARE
                               WHEN j.next_at > $2 THEN j.next_at
                               -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
                               -- look again soon.
-                              ELSE $2 + least(j.ttl / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
-                                                              ELSE interval '15 minutes' END) END,
+                              ELSE $2 + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
+                                                                                     ELSE interval '15 minutes' END) END,
                 became_due_at = CASE WHEN j.is_fetched THEN j.due_at END,
                 read_at = CASE WHEN $5 THEN $2 ELSE d.read_at END
             FROM decided j WHERE d.ctid = j.place
-            RETURNING j.data_type, j.symbol, j.viewers, j.is_fetched)
-        SELECT array_agg(data_type) AS data_types, array_agg(symbol) AS symbols, array_agg(viewers) AS viewers
-        FROM looked WHERE is_fetched
-        $query$;
+            RETURNING j.symbol, j.viewers, j.is_fetched),
+        queued AS (
+            INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes, est_bytes, enqueued_at)
+            SELECT $1, l.symbol, $10, l.viewers, $8, $11, $2 FROM looked l WHERE l.is_fetched AND $10 IS NOT NULL
+            RETURNING 1)
+        -- The statement's snapshot is older than its own rows: what is found pending was so before.
+        SELECT (SELECT count(*)::integer FROM queued) AS queued,
+               EXISTS (SELECT FROM queued) AND (
+                   SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $10 AND q.run_after IS NULL AND q.status = 'pending'
+                   ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
+               array_agg(l.symbol) AS symbols, array_agg(l.viewers) AS viewers
+        FROM looked l WHERE l.is_fetched AND $10 IS NULL
+        $query$, prices, next_at, is_stale)
+$body$;
+COMMENT ON FUNCTION pricing.check_statement(text, text, text) IS
+    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.';
+
+
+-- Said once more as a function, for what the registry has in our own table: to plan it anew takes as long as fifty pairs. A
+-- row is looked up there: a join would read all prices of the type.
+DO $deploy$
 BEGIN
-    -- Our own tables and functions judge all types at once: to plan the query takes as long as a hundred pairs.
-    FOR judge IN
-        SELECT array_agg(r.data_type ORDER BY r.data_type) AS data_types, min(r.staleness_function) AS function_name,
-               min(r.table_name) AS table_name, min(r.symbol_column) AS symbol_column, min(r.timestamp_column) AS timestamp_column,
-               bool_and(r.table_name = 'latest_price_' || r.data_type) AS is_ours
-        FROM pricing.data_type_registry r WHERE r.data_type = ANY (check_pairs_due.kinds)
-        GROUP BY CASE WHEN r.table_name = 'latest_price_' || r.data_type AND r.staleness_function IN ('is_data_stale', 'is_market_stale')
-                      THEN r.staleness_function ELSE 'a judge of its own: ' || r.data_type END
-        ORDER BY 1
-    LOOP
-        BEGIN
-            EXECUTE pg_catalog.format(
-                check_, CASE WHEN symbols IS NULL THEN all_due ELSE named_due END,
-                -- Of our own table, which has the key for it, a row is looked up: a join would read all prices of the type.
-                CASE WHEN judge.is_ours
-                     THEN 'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_prices l '
-                          'WHERE (l.data_type, l.symbol) = (w.data_type, w.symbol) OFFSET 0) v ON true'
-                     ELSE pg_catalog.format('(SELECT x.%1$I AS stamp, x.cache_ttl_minutes AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
-                                            'ON v.symbol = w.symbol', judge.timestamp_column, judge.table_name, judge.symbol_column) END,
-                -- What is_data_stale says, said here: eight thousand calls of it are a fifth of a check.
-                CASE WHEN judge.function_name = 'is_data_stale' AND judge.is_ours THEN
-                    'coalesce(v.stamp <= $2 - make_interval(mins => ttl.minutes), true)' -- our tables know no other TTL than a positive one
-                WHEN judge.function_name = 'is_data_stale' THEN
-                    'CASE WHEN ttl.minutes > 0 THEN coalesce(v.stamp <= $2 - make_interval(mins => ttl.minutes), true) '
-                    'ELSE pricing.is_data_stale(v.stamp, ttl.minutes) END'
-                WHEN judge.function_name = 'is_market_stale' THEN
-                    'CASE WHEN ttl.minutes > 0 THEN coalesce(next.at <= $2, true) ELSE pricing.is_data_stale($2, ttl.minutes) END'
-                ELSE pg_catalog.format('coalesce(pricing.%I(v.stamp, ttl.minutes), true)', judge.function_name) END,
-                -- When a pair that is fresh can be stale: after its TTL, or when its market should bring a newer value.
-                CASE judge.function_name WHEN 'is_market_stale' THEN 'next.at' ELSE 'v.stamp + make_interval(mins => ttl.minutes)' END,
-                CASE judge.function_name WHEN 'is_market_stale' THEN
-                    'CROSS JOIN LATERAL (SELECT CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at('
-                    'w.data_type, w.symbol, v.stamp, make_interval(mins => ttl.minutes)) END AS at OFFSET 0) next' END)
-            INTO found_ USING judge.data_types, now_, symbols, at_most, for_reader, false, data_types;
-        EXCEPTION WHEN OTHERS THEN
-            IF cardinality(judge.data_types) > 1 THEN
-                RAISE;
-            END IF;
-            -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
-            PERFORM pricing.warn('enqueue_due', judge.data_types[1],
-                                 'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
-            EXECUTE pg_catalog.format(
-                check_, CASE WHEN symbols IS NULL THEN all_due ELSE named_due END,
-                'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_answers l '
-                'WHERE (l.data_type, l.symbol) = (w.data_type, w.symbol) OFFSET 0) v ON true',
-                '(w.viewers > 0 OR pricing.is_data_stale(v.stamp, ttl.minutes))',
-                'v.stamp + make_interval(mins => ttl.minutes)', '')
-            INTO found_ USING judge.data_types, now_, symbols, at_most, for_reader, true, data_types;
-        END;
-        stale_types := stale_types || found_.data_types;
-        stale_symbols := stale_symbols || found_.symbols;
-        viewers := viewers || found_.viewers;
-    END LOOP;
-    IF stale_types = '{}' THEN
-        RETURN 0;
-    END IF;
-    -- Mostly none of them has a task, or it would not have been due.
-    PERFORM pricing.enqueue_pairs(stale_types, stale_symbols, viewers, are_new => true);
-    RETURN cardinality(stale_types);
-END $$;
-COMMENT ON FUNCTION pricing.check_pairs_due(text[], integer, text[], text[], boolean) IS
-    'Judges what is due and queues what is stale, all data types at once; see enqueue_due_pairs.';
+    EXECUTE pg_catalog.format($function$
+        CREATE OR REPLACE FUNCTION pricing.check_our_prices(
+            wanted_type text, now_ timestamptz, wanted text[], at_most integer, for_reader boolean, is_broken boolean, asset_class text,
+            default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean,
+            OUT queued integer, OUT is_news boolean, OUT symbols text[], OUT viewers integer[])
+        LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS %L
+        $function$, E'#variable_conflict use_column\nBEGIN' || pricing.check_statement(
+            'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_prices l '
+            'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
+            'CASE WHEN $12 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
+            'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
+            'coalesce(w.next_at <= $2, true)') || ' INTO queued, is_news, symbols, viewers; END');
+END $deploy$;
+COMMENT ON FUNCTION pricing.check_our_prices(
+    text, timestamptz, text[], integer, boolean, boolean, text, integer, integer, text, bigint, boolean) IS
+    'check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.';
 
 
 CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
@@ -223,7 +249,7 @@ BEGIN
     SELECT u.data_type, u.symbol, now_ FROM unnest(missing_types, missing_symbols) AS u (data_type, symbol)
     WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    RETURN pricing.enqueue_due_pairs(missing_types, cardinality(missing_types), missing_types, missing_symbols, true);
+    RETURN pricing.enqueue_due_pairs(missing_types, missing_symbols, true);
 END $$;
 COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
     'What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
