@@ -246,7 +246,8 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
 
 MANY_WATCH = (
     "INSERT INTO pricing.demand (data_type, symbol, due_at)"
-    " SELECT 'equity_quote', 'X' || n, pricing.clock() + n % 100 * interval '1 hour' FROM generate_series(1, 2000) AS n",
+    " SELECT 'equity_quote', 'X' || n, pricing.clock() + n % 100 * interval '1 hour'"
+    " FROM generate_series(1, 2000) AS n",
     "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)"
     " SELECT 'user ' || n % 50, 'equity_quote', 'X' || n FROM generate_series(1, 1980) AS n",
     "INSERT INTO pricing.holdings (user_id, data_type, symbol)"

@@ -55,18 +55,18 @@ LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS 
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
-    way record;
+    route record;
     are_new boolean := true; -- mostly none of what is due has a task, or it would not be due
     judged record;
 BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
-    way := pricing.common_route(wanted_type);
+    route := pricing.common_route(wanted_type);
     LOOP
         BEGIN
             IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
                 judged := pricing.check_our_prices(
                     wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, way.provider, way.est_bytes, kind.staleness_function = 'is_market_stale');
+                    kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
             ELSE
                 EXECUTE pricing.check_statement(
                     pg_catalog.format('(SELECT x.%1$I AS stamp, x.cache_ttl_minutes AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
@@ -78,7 +78,7 @@ BEGIN
                          THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2, true) ELSE pricing.is_data_stale($2, w.ttl) END'
                          ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
                 INTO judged USING wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, way.provider, way.est_bytes;
+                    kind.background_ttl_minutes, route.provider, route.est_bytes;
             END IF;
             EXIT;
         EXCEPTION
@@ -88,7 +88,7 @@ BEGIN
                 END IF;
                 -- One of them has a task all the same: once more, and enqueue_pairs looks for it.
                 are_new := false;
-                way.provider := NULL;
+                route.provider := NULL;
             WHEN lock_not_available OR deadlock_detected THEN
                 RAISE;
             WHEN OTHERS THEN
@@ -101,7 +101,7 @@ BEGIN
                     'v.stamp + make_interval(mins => ttl.minutes)',
                     '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))')
                 INTO judged USING wanted_type, now_, symbols, at_most, for_reader, true, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, NULL::text, way.est_bytes;
+                    kind.background_ttl_minutes, NULL::text, route.est_bytes;
                 EXIT;
         END;
     END LOOP;
@@ -124,6 +124,9 @@ COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean) IS
     'The staleness check of one data type: of at most so many pairs that are due or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
 
 
+-- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
+-- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
+-- OFFSET looks each up, where it might have hashed them all.
 CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
     SELECT pg_catalog.format($query$
@@ -135,26 +138,28 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
         -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at may
         -- date from when nobody did. A reader counts as a viewer.
         named_due AS MATERIALIZED (
-            SELECT d.ctid AS place, d.symbol, d.due_at FROM unnest($3) AS u (symbol) JOIN pricing.demand d ON d.symbol = u.symbol
-            WHERE d.data_type = $1 AND (d.due_at <= $2 OR (
-                d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $6
-                AND ($5 OR 1 >= (SELECT count(*) FROM pricing.active_subscriptions a
-                                 WHERE (a.data_type, a.symbol) = ($1, d.symbol)))))
-            FOR NO KEY UPDATE OF d SKIP LOCKED),
+            SELECT pair.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
+                SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
+                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND (d.due_at <= $2 OR (
+                    d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $6
+                    AND ($5 OR 1 >= (SELECT count(*) FROM (
+                        SELECT FROM pricing.active_subscriptions a
+                        WHERE a.data_type = $1 AND a.symbol BETWEEN d.symbol AND d.symbol ORDER BY a.symbol) viewer))))
+                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) pair),
         due AS (
             SELECT * FROM all_due UNION ALL SELECT * FROM named_due
             ORDER BY symbol), -- neighbours lie on the same pages of every index
         asked AS (
-            -- OFFSET in EXISTS, here and below: looked up for each, not hashed whole because the table was empty when this was planned.
-            SELECT due.*, greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
-                                    WHERE a.data_type = $1 AND a.symbol = due.symbol), $5::integer) AS viewers,
+            SELECT due.*, greatest((SELECT count(*)::integer FROM (
+                                        SELECT FROM pricing.active_subscriptions a
+                                        WHERE a.data_type = $1 AND a.symbol BETWEEN due.symbol AND due.symbol ORDER BY a.symbol) viewer),
+                                   $5::integer) AS viewers,
                    EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = $7 AND i.symbol = due.symbol
                                                                AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
             FROM due OFFSET 0),
         -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
         wanted AS (
             SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND a.symbol IS NOT DISTINCT FROM (
-                       -- The next one in order, which only one index knows: planned while the table is empty, any would do.
                        SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = $1 AND h.active_symbol >= a.symbol
                        ORDER BY h.active_symbol LIMIT 1) AS is_held,
                    v.stamp, ttl.minutes AS ttl, %2$s AS next_at
