@@ -130,24 +130,23 @@ COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean) IS
 CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
     SELECT pg_catalog.format($query$
-        WITH all_due AS MATERIALIZED (
-            -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
-            SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-            WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'
-            ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
-        -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at may
-        -- date from when nobody did. A reader counts as a viewer.
-        named_due AS MATERIALIZED (
-            SELECT pair.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
+        WITH due AS (
+            SELECT * FROM (
+                -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
+                SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
+                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'
+                ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due
+            UNION ALL
+            -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at
+            -- may date from when nobody did. A reader counts as a viewer.
+            SELECT named_due.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
                 WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND (d.due_at <= $2 OR (
                     d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $6
                     AND ($5 OR 1 >= (SELECT count(*) FROM (
                         SELECT FROM pricing.active_subscriptions a
                         WHERE a.data_type = $1 AND a.symbol BETWEEN d.symbol AND d.symbol ORDER BY a.symbol) viewer))))
-                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) pair),
-        due AS (
-            SELECT * FROM all_due UNION ALL SELECT * FROM named_due
+                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due
             ORDER BY symbol), -- neighbours lie on the same pages of every index
         asked AS (
             SELECT due.*, greatest((SELECT count(*)::integer FROM (
@@ -189,15 +188,14 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
             RETURNING j.symbol, j.viewers, j.is_fetched),
         queued AS (
             INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes, est_bytes, enqueued_at)
-            SELECT $1, l.symbol, $10, l.viewers, $8, $11, $2 FROM looked l WHERE l.is_fetched AND $10 IS NOT NULL
-            RETURNING 1)
+            SELECT $1, l.symbol, $10, l.viewers, $8, $11, $2 FROM looked l WHERE l.is_fetched AND $10 IS NOT NULL)
         -- The statement's snapshot is older than its own rows: what is found pending was so before.
-        SELECT (SELECT count(*)::integer FROM queued) AS queued,
-               EXISTS (SELECT FROM queued) AND (
+        SELECT count($10)::integer AS queued,
+               count($10) > 0 AND (
                    SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $10 AND q.run_after IS NULL AND q.status = 'pending'
                    ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
-               array_agg(l.symbol) AS symbols, array_agg(l.viewers) AS viewers
-        FROM looked l WHERE l.is_fetched AND $10 IS NULL
+               array_agg(l.symbol) FILTER (WHERE $10 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $10 IS NULL) AS viewers
+        FROM looked l WHERE l.is_fetched
         $query$, prices, next_at, is_stale)
 $body$;
 COMMENT ON FUNCTION pricing.check_statement(text, text, text) IS
