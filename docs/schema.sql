@@ -1371,7 +1371,7 @@ CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE 
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
 
 -- Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.
-CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp, stats_fetch_consistency=none;
 GRANT EXECUTE ON FUNCTION pricing.is_littered() TO pricing_reader, pricing_worker;
 
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all.

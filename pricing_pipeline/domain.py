@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 
@@ -241,9 +242,8 @@ class Response:
     wire_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A claimed row of the fetch queue: fetch one symbol."""
+class Task(NamedTuple):
+    """A claimed row of the fetch queue: fetch one symbol. A tuple, because thousands are made a second."""
 
     id: int
     symbol: str

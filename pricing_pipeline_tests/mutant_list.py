@@ -288,8 +288,8 @@ MUTANTS = (
         "days that two calls copy at once are a fault of the answer",
         "pricing_pipeline/db/engine.py",
         "driver_copy",
-        "raise psycopg.errors.SerializationFailure(",
-        "raise psycopg.errors.UniqueViolation(",
+        "conflict = psycopg.errors.SerializationFailure(",
+        "conflict = psycopg.errors.UniqueViolation(",
         (_BARS_STORED,),
     ),
     Mutant(

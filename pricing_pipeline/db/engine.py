@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -14,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
 _READ_ONLY = "25006"
+_CURSOR = "pricing_pipeline.cursor"
 
 
 def make_engine(url: str, *, pool_size: int = 5) -> Engine:
@@ -60,8 +60,13 @@ def driver_rows(
     same as there: DatabaseError when the server does not answer, ReadReplica, else DBAPIError. `is_binary`: rows come
     in PostgreSQL's binary format, in which thousands of numbers are read faster.
     """
-    with _driver(connection, statement) as driver:
-        return driver.execute(statement, parameters, binary=is_binary).fetchall()
+    driver = _driver(connection)
+    try:
+        if is_binary:
+            return driver.execute(statement, parameters, binary=True).fetchall()
+        return _cursor(connection, driver).execute(statement, parameters).fetchall()
+    except psycopg.Error as error:
+        _raise_as_sqlalchemys(connection, driver, statement, error)
 
 
 def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
@@ -69,30 +74,43 @@ def driver_copy(connection: Connection, statement: str, rows: bytes) -> None:
 
     Where another transaction has stored one of the rows meanwhile, that is a serialization failure: try it all again.
     """
-    with _driver(connection, statement) as driver, driver.cursor() as cursor:
-        try:
-            with cursor.copy(statement) as copy:
-                copy.write(rows)
-        except psycopg.errors.UniqueViolation as error:
-            raise psycopg.errors.SerializationFailure(
-                f"another transaction stored the same rows in this moment: {error}. Store them again."
-            ) from error
+    driver = _driver(connection)
+    try:
+        with driver.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.write(rows)
+    except psycopg.errors.UniqueViolation as error:
+        conflict = psycopg.errors.SerializationFailure(
+            f"another transaction stored the same rows in this moment: {error}. Store them again."
+        )
+        raise DBAPIError.instance(statement, None, conflict, psycopg.Error) from error
+    except psycopg.Error as error:
+        _raise_as_sqlalchemys(connection, driver, statement, error)
 
 
-@contextmanager
-def _driver(connection: Connection, statement: str) -> Iterator[psycopg.Connection[Any]]:
-    """The driver's connection, within a transaction; its errors become SQLAlchemy's."""
+def _cursor(connection: Connection, driver: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
+    """The session's cursor for small results; it keeps the last one. A new cursor learns anew how to read each type."""
+    kept: psycopg.Cursor[Any] | None = connection.info.get(_CURSOR)
+    if kept is None or kept.connection is not driver:
+        kept = connection.info[_CURSOR] = driver.cursor()
+    return kept
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    """The driver's connection, within a transaction."""
     if not connection.in_transaction():
         connection.begin()
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    try:
-        yield driver
-    except psycopg.Error as error:
-        is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
-        if is_disconnect:
-            connection.invalidate(error)
-        _raise_clear(connection.engine.url, error, is_disconnect=is_disconnect)
-        raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
+    return driver
+
+
+def _raise_as_sqlalchemys(
+    connection: Connection, driver: psycopg.Connection[Any], statement: str, error: psycopg.Error
+) -> NoReturn:
+    is_disconnect = driver.closed or connection.dialect.is_disconnect(error, connection.connection, None)  # type: ignore[arg-type]
+    if is_disconnect:
+        connection.invalidate(error)
+    _raise_clear(connection.engine.url, error, is_disconnect=is_disconnect)
+    raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
 
 
 def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:

@@ -246,7 +246,8 @@ COMMENT ON FUNCTION pricing.await_disk() IS
 
 
 CREATE OR REPLACE FUNCTION pricing.is_littered() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+-- One figure, asked for once: a place to keep it for this transaction would cost more than the figure.
+LANGUAGE plpgsql STABLE SET search_path = '' SET stats_fetch_consistency = 'none' AS $$
 BEGIN
     RETURN coalesce(pg_stat_get_dead_tuples('pricing.api_call_queue_live'::regclass) > 5000, false);
 END $$;

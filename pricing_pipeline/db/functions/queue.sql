@@ -187,10 +187,10 @@ BEGIN
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
                g.worker, g.call_id, g.backfill_id, g.errors, now_, week
         FROM gone g)
-    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
-           array_agg(g.symbol) FILTER (WHERE g.window_end = 'infinity') AS symbols INTO done
+    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE are_wanted AND g.window_end = 'infinity') AS types,
+           array_agg(g.symbol) FILTER (WHERE are_wanted AND g.window_end = 'infinity') AS symbols INTO done
     FROM gone g;
-    IF are_wanted AND done.types IS NOT NULL THEN
+    IF done.types IS NOT NULL THEN
         UPDATE pricing.demand d
         SET due_at = greatest(now_ + interval '1 second', coalesce(
                 CASE WHEN r.staleness_function = 'is_market_stale'
