@@ -83,10 +83,10 @@ def test_b13_an_answer_of_more_than_twice_its_estimate_is_recorded(core: Core) -
     assert core.one("SELECT overruns FROM pricing.size_estimates") == 0, (
         "660 had become its estimate, or less"
     )
-    fetched(core, 9000, "AAPL")
+    fetched(core, 1400, "AAPL")
     (row,) = core.rows("SELECT overruns, last_overrun_ratio, last_overrun_at FROM pricing.size_estimates")
     assert row.overruns == 1
-    assert row.last_overrun_ratio == pytest.approx(9000 / 660)
+    assert row.last_overrun_ratio == pytest.approx(1400 / 660)
     assert row.last_overrun_at is not None
 
 

@@ -123,6 +123,30 @@ def test_a5_a_retry_follows_the_route_of_today(core: Core) -> None:
     assert (task.status, task.provider, (task.first_day, task.last_day)) == ("pending", TWELVEDATA, SPRING)
 
 
+def test_a5_a_retry_asks_those_again_who_had_refused_it(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, provider, rank) VALUES ('equity_quote', 'yahoo', 2)"
+    )
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
+    core.fail(core.claim_one("yahoo"), FailureKind.UNKNOWN_SYMBOL)
+    died = core.task("AAPL")
+    assert died.status == "failed"
+    assert retry(core, died.id) == [(died.id, "retried", died.id)]
+    assert core.task("AAPL").provider == "twelvedata"
+    assert core.rows("SELECT FROM pricing.route_refusals") == []
+
+
+def test_a8_a_retried_task_of_a_backfill_opens_it_again(core: Core) -> None:
+    planned = core.one(
+        "SELECT backfill_id FROM pricing.plan_backfill('equity_daily', '2010-01-01', '2010-01-31', '{AAPL}') LIMIT 1"
+    )
+    core.fail(core.claim_one(), FailureKind.REQUEST_REFUSED)
+    core.rows("UPDATE pricing.backfills SET finished_at = pricing.clock()")
+    retry(core, core.task("AAPL").id)
+    assert core.one("SELECT finished_at FROM pricing.backfills WHERE backfill_id = :id", id=planned) is None
+
+
 def test_c1_a_retried_task_may_be_snoozed_for_a_day_again(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "AAPL")
     clock.advance(DAY + 1)
@@ -201,6 +225,22 @@ def test_e4_what_was_cancelled_is_not_started_again_for_an_hour(core: Core, cloc
     assert core.enqueue_due() == 0
     clock.advance(110)
     assert core.enqueue_due() == 1
+
+
+def test_e4_nothing_else_starts_what_was_cancelled_within_the_hour(core: Core, clock: Clock) -> None:
+    """A read, a change of the TTL, and leaving and coming back would, if the pair were not held off."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    cancel(core, core.task("AAPL").id)
+    clock.advance(120)
+    core.read("AAPL")
+    core.rows(
+        "UPDATE pricing.data_type_registry SET default_ttl_minutes = 2 WHERE data_type = 'equity_quote'"
+    )
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    core.clean()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.enqueue_due()
+    assert [task.status for task in core.tasks("AAPL") if task.data_type == QUOTE] == ["cancelled"]
 
 
 def test_e4_a_cancelled_task_can_be_retried(core: Core) -> None:

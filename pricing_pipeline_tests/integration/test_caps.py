@@ -84,6 +84,17 @@ def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) ->
     assert core.heartbeat("ann", *pairs(60, "U")) == 60, "nothing is saved up"
 
 
+def test_b7_an_allowance_that_is_whole_again_is_forgotten(core: Core, clock: Clock) -> None:
+    caps(core, 1000, 60)
+    core.heartbeat("ann", *pairs(30))
+    known = "SELECT count(*) FROM pricing.user_allowances"
+    core.rows("SELECT pricing.forget_views()")
+    assert core.one(known) == 1
+    clock.advance(61)
+    core.rows("SELECT pricing.forget_views()")
+    assert core.one(known) == 0
+
+
 def test_b7_coming_and_going_counts(core: Core) -> None:
     caps(core, 100, 100)
     for _ in range(10):

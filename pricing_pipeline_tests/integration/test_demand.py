@@ -204,6 +204,18 @@ def test_a7_demand_without_viewers_is_not_refreshed_and_is_removed(core: Core, c
     assert [task.status for task in core.tasks()] == ["completed"]
 
 
+def test_b5_demand_without_viewers_outlives_its_first_minute(core: Core, clock: Clock) -> None:
+    """A viewer who comes and goes, page by page, does not start everything anew."""
+    core.heartbeat("ann", AAPL)
+    core.unsubscribe("ann", AAPL)
+    clock.advance(MINUTE - 1)
+    core.clean()
+    assert core.demand_of(*AAPL) is not None
+    clock.advance(2)
+    core.clean()
+    assert core.demand_of(*AAPL) is None
+
+
 def test_b5_demand_outlives_a_viewer_while_another_is_left(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", AAPL)
     core.heartbeat("bob", AAPL)

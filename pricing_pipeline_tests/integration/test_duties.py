@@ -185,6 +185,24 @@ def test_b22_warnings_are_kept_thirty_days(core: Core, clock: Clock) -> None:
     assert warnings(core) == []
 
 
+@pytest.mark.parametrize(
+    ("table", "days"), [("collector_call_log", 35), ("drains", 7), ("api_data_usage", 400)]
+)
+def test_b9_what_is_past_its_keeping_time_is_forgotten_and_no_earlier(
+    core: Core, clock: Clock, table: str, days: int
+) -> None:
+    core.rows("SELECT pricing.begin_drain('w', NULL, 120)")
+    core.enqueue(QUOTE, "AAPL")
+    core.finish(core.claim_one())
+    known = f"SELECT count(*) FROM pricing.{table}"
+    clock.advance((days - 1) * 86_400)
+    core.rows("SELECT pricing.prune()")
+    assert core.one(known) == 1
+    clock.advance(2 * 86_400)
+    core.rows("SELECT pricing.prune()")
+    assert core.one(known) == 0
+
+
 def test_b22_those_who_warn_of_the_same_do_not_wait_for_each_other(core: Core, database_url: str) -> None:
     with psycopg.connect(database_url) as first:
         first.execute("SELECT pricing.warn('enqueue_due', 'fx_rate', 'why', '22012')")

@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from pricing_pipeline import demand
+from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core, sample_template
@@ -39,6 +40,23 @@ def test_a7_what_waits_for_a_paused_instrument_is_cancelled_visibly(core: Core) 
     }
     assert core.tasks("AAPL")[0].errors[-1]["message"] == "the instrument is paused"
     audit(core, acknowledged=4)
+
+
+def test_a7_what_waits_for_its_next_try_is_cancelled_too(core: Core) -> None:
+    core.heartbeat("ann", AAPL)
+    core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
+    assert core.task("AAPL").status == "scheduled"
+    core.pause("AAPL")
+    assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
+
+
+def test_a7_what_is_resumed_is_active_again(core: Core) -> None:
+    core.rows(
+        "UPDATE pricing.instruments SET is_active = false, update_mode = 'manual' WHERE symbol = 'AAPL'"
+    )
+    assert [one.changed for one in core.pause("AAPL", paused=False)] == [True]
+    (row,) = core.rows("SELECT is_active, update_mode FROM pricing.instruments WHERE symbol = 'AAPL'")
+    assert (row.is_active, row.update_mode) == (True, "api")
 
 
 @pytest.mark.parametrize("column", ["update_mode = 'manual'", "is_active = false"])
