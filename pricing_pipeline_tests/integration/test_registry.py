@@ -238,7 +238,11 @@ def test_b1_a_type_that_holds_data_is_not_deleted(core: Core, holds: str) -> Non
         core.rows("DELETE FROM pricing." + {"price": "price_history", "history": "latest_prices"}[holds])
     with pytest.raises(DBAPIError) as refused:
         core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'crypto_quote'")
-    assert "cannot be deleted. Retire it instead" in registry.reason(refused.value)
+    words = registry.reason(refused.value)
+    assert "cannot be deleted. Retire it instead: " in words
+    core.rows(words.split("instead: ")[1])
+    active = core.rows("SELECT data_type FROM pricing.data_type_registry WHERE is_active ORDER BY 1")
+    assert [row.data_type for row in active] == ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]
     assert {"price_history_crypto_quote", "latest_price_crypto_quote"} <= relations(core)
 
 
