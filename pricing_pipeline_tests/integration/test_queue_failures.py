@@ -179,6 +179,15 @@ def test_b11_an_extended_lease_keeps_the_claim(core: Core, clock: Clock) -> None
     lease = core.task("AAPL").lease_until
     assert core.extend(call) == set()
     assert core.task("AAPL").lease_until == lease
+    core.rows(
+        "SELECT pricing.extend_tasks(:ids, :token, '5 minutes')",
+        ids=list(heir.task_ids),
+        token=heir.claim_token,
+    )
+    longer = core.task("AAPL").lease_until
+    assert longer > lease
+    assert core.extend(heir) == set(heir.task_ids)
+    assert core.task("AAPL").lease_until == longer, "a lease is never made shorter"
     assert core.complete(heir) == set(heir.task_ids)
 
 
