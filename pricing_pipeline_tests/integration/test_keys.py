@@ -15,6 +15,7 @@ from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import configured_clients, configured_keys
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import Settings
+from pricing_pipeline.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.refreshing import work_until
@@ -94,6 +95,20 @@ def test_b28_a_refusal_blocks_only_its_key(core: Core, clock: Clock) -> None:
     assert core.allowance().blocked_seconds == pytest.approx(60)
     clock.advance(62)
     assert taken(core) == {"default": 8}
+
+
+def test_b28_a_refusal_of_the_only_key_after_it_was_taken_out_still_snoozes_its_tasks(
+    core: Core, clock: Clock
+) -> None:
+    """Whoever sees that a key is refused takes it out, while calls with it are under way."""
+    core.enqueue(QUOTE, "AAPL")
+    call = core.claim_one()
+    core.call("SELECT pricing.register_keys('twelvedata', '{default}')")
+    core.rows("UPDATE pricing.provider_keys SET is_active = false")
+    settle_failure(core.engine, call, KeyRefused("HTTP 401", http_status=401))
+    task = core.task("AAPL")
+    assert (task.status, task.attempt, task.errors[-1]["kind"]) == ("scheduled", 0, "key_refused")
+    assert (task.run_after - core.clock()).total_seconds() >= 60
 
 
 def test_b28_an_inactive_key_is_not_used(core: Core) -> None:

@@ -95,13 +95,16 @@ BEGIN
             ELSE least(make_interval(secs => p.throttle_pause_seconds) * 2 ^ least(k.throttles, 6), interval '60 seconds') END)
     FROM pricing.data_collectors p
     WHERE (k.provider, k.key_name) = (wanted_provider, wanted_key) AND p.provider = k.provider;
-    -- What was refused need not wait for this key while another one is free.
-    SELECT min(greatest(coalesce(k.blocked_until, now_) - now_, interval '0')) INTO chosen FROM pricing.provider_keys k
-    WHERE k.provider = wanted_provider AND k.is_active;
+    -- What was refused need not wait for this key while another one is free. None may be active any more: whoever sees
+    -- that a key is refused takes it out.
+    SELECT coalesce(min(free.after) FILTER (WHERE free.is_active), min(free.after)) INTO chosen
+    FROM (SELECT k.is_active, greatest(coalesce(k.blocked_until, now_) - now_, interval '0') AS after
+          FROM pricing.provider_keys k
+          WHERE k.provider = wanted_provider AND (k.is_active OR k.key_name = wanted_key)) free;
     RETURN chosen;
 END $$;
 COMMENT ON FUNCTION pricing.throttle(text, text, interval, text) IS
-    'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free.';
+    'Stops all workers'' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider''s keys is free, or this one if none is active.';
 
 
 CREATE OR REPLACE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamptz) RETURNS void
