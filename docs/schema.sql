@@ -1343,6 +1343,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
+-- The fence for the tasks of one call: what hold_tasks is for any.
+CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
+
 -- Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
@@ -1350,6 +1354,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
 -- Locks the demand of the pairs that a claim's tasks refresh, until the transaction ends. Returns whether there is any.
 CREATE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.hold_pairs(bigint[],uuid) TO pricing_worker;
+
+-- Locks the demand of the pairs that a call asks for, as hold_pairs does, in half the time: they need not be read from its tasks. Returns whether there is any.
+CREATE FUNCTION pricing.hold_pairs_of(asked bigint) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.hold_pairs_of(bigint) TO pricing_worker;
 
 -- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
 CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;

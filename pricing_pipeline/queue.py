@@ -56,7 +56,7 @@ def claim(
 
 def held(connection: Connection, call: Call) -> set[int]:
     """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
-    parameters = {"ids": _array(call.task_ids), "token": call.claim_token}
+    parameters = {"call_id": call.id, "ids": _array(call.task_ids), "token": call.claim_token}
     ((ids,),) = driver_rows(connection, driver_query("queue.held"), parameters)
     return set(ids)
 

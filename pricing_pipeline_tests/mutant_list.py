@@ -35,6 +35,22 @@ MUTANTS = (
         (_FENCE,),
     ),
     Mutant(
+        "whose claim it is is not asked before anything is stored",
+        f"{_FUNCTIONS}/queue.sql",
+        "hold_call",
+        "q.status = 'processing' AND q.claim_token = token AND q.call_id = asked",
+        "q.status = 'processing'",
+        (_FENCE,),
+    ),
+    Mutant(
+        "a call finishes the tasks of its neighbour",
+        f"{_FUNCTIONS}/queue.sql",
+        "finish_held",
+        "AND (of_call IS NULL OR q.call_id = of_call)",
+        "",
+        (_FENCE,),
+    ),
+    Mutant(
         "whoever lost a claim may finish its tasks",
         f"{_FUNCTIONS}/queue.sql",
         "finish_held",

@@ -216,7 +216,7 @@ RETURNS TABLE (added bigint, revised bigint)
 -- Planned once, with all that it calls: a session would plan the first five of each of a dozen statements anew.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    held bigint[] := pricing.hold_tasks(ids, token);
+    held bigint[] := pricing.hold_call(from_call, ids, token);
     late text;
 BEGIN
     IF cardinality(held) < cardinality(ids) THEN

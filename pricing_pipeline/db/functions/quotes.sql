@@ -9,7 +9,7 @@ RETURNS TABLE (added bigint)
 -- Planned once, with all that it calls: a session would plan the first five of each of a dozen statements anew.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    held bigint[] := pricing.hold_tasks(ids, token);
+    held bigint[] := pricing.hold_call(from_call, ids, token);
     now_ timestamptz := pricing.clock();
     class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     alike text[] := pricing.types_alike(wanted_type);

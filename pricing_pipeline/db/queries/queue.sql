@@ -31,7 +31,7 @@ SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: held
 -- Lock the tasks that this claim still holds, and return their ids: the fence before anything is stored.
-SELECT pricing.hold_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
+SELECT pricing.hold_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: promote
 -- Make pending what has waited long enough.
