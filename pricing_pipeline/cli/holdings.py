@@ -38,8 +38,9 @@ def hold(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) ->
 def release(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
     """Close holdings. Raises UnknownDataType for a name that nothing can be held under."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        reads.data_type(connection, data_type)
         ended = demand.release(connection, user, [(data_type, symbol) for symbol in symbols])
+        if not ended:  # of a type that was retired there may be some
+            reads.data_type(connection, data_type)
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
     elif ended:

@@ -58,8 +58,9 @@ def subscribe(
 def unsubscribe(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
     """End subscriptions. Raises UnknownDataType for a name that nothing can be watched under."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        reads.data_type(connection, data_type)
         ended = demand.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
+        if not ended:  # of a type that was retired there may be some
+            reads.data_type(connection, data_type)
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "ended": ended})
     elif ended:

@@ -228,6 +228,17 @@ def test_a7_the_commands_hold_and_release(cli: CommandLine, core: Core) -> None:
     assert "ann no longer holds equity_quote TSLA" in cli("release", "ann", QUOTE, "TSLA").stdout
 
 
+@pytest.mark.parametrize(("begin", "end"), [("hold", "release"), ("heartbeat", "unsubscribe")])
+def test_b1_what_is_of_a_retired_type_can_be_ended(
+    cli: CommandLine, core: Core, begin: str, end: str
+) -> None:
+    getattr(core, begin)("ann", (QUOTE, "AAPL"))
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
+    assert cli(end, "ann", QUOTE, "AAPL", "--json").json["ended"] == 1
+    assert "no active data type 'equity_quote'" in cli(end, "ann", QUOTE, "AAPL").error
+    assert "no active data type 'nope'" in cli(end, "ann", "nope", "AAPL").error
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
