@@ -43,7 +43,14 @@ class Allowance:
             )
         if self.blocked_seconds:
             return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
+        if self.is_spent:
+            return f"{self.provider}: its quota of bytes is spent"
         return None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether its quota leaves nothing for anybody: even viewers stop at 95 %."""
+        return self.used_bytes >= self.quota_bytes // 100 * 95
 
     @property
     def quota_left_bytes(self) -> int:

@@ -141,6 +141,7 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
         "quota_bytes": allowance.quota_bytes,
         "used_bytes": allowance.used_bytes,
         "left_bytes": allowance.quota_left_bytes,
+        "is_spent": allowance.is_spent,
         "units_left": allowance.units_left if allowance.units_limit is not None else None,
         "units_limit": allowance.units_limit,
         "blocked_seconds": allowance.blocked_seconds,
@@ -276,6 +277,8 @@ def _stop(one: Mapping[str, Any]) -> str:
         return f"breaker open, probed in {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
     if one["blocked_seconds"]:
         return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
+    if one["is_spent"]:
+        return "its quota of bytes is spent, of which even viewers leave 5 %"
     if not any(key["is_active"] for key in one["keys"].values()):
         return "no key is active; `pricing-pipeline provider set-key` stores one"
     return "; ".join(

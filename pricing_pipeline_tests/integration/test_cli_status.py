@@ -62,6 +62,7 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "quota_bytes": 20 * 2**30,
         "used_bytes": 0,
         "left_bytes": 0,
+        "is_spent": False,
         "units_left": 1999,
         "units_limit": 2000,
         "blocked_seconds": None,
@@ -95,6 +96,19 @@ def test_b10_a_blocked_provider_and_dead_tasks_are_seen(cli: CommandLine, core: 
     assert content["quota"]["twelvedata"]["blocked_reason"] == "too fast"
     assert content["queue"] == {"pending": 1, "processing": 0, "scheduled": 0, "dead": 1}
     assert "too fast" in cli("status").stdout
+
+
+def test_b10_a_quota_that_is_spent_is_said_to_be(cli: CommandLine, core: Core) -> None:
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000 WHERE provider = 'twelvedata'")
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.settle(core.claim_one(), wire_bytes=94_999)
+    assert cli("status", "--json").json["quota"]["twelvedata"]["stop"] is None
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 99999 WHERE provider = 'twelvedata'")
+    spent = cli("status", "--json").json["quota"]["twelvedata"]
+    assert (spent["is_spent"], spent["stop"]) == (True, "twelvedata: its quota of bytes is spent")
+    assert "its quota of bytes is spent, of which even viewers leave 5 %" in cli("status").stdout
+    core.enqueue(QUOTE, "FB")
+    assert core.claim() == []
 
 
 def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
