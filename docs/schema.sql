@@ -1320,7 +1320,7 @@ CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE p
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[]) TO pricing_worker;
 
 -- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
@@ -1610,7 +1610,7 @@ CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET sea
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
 
 -- What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
-CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
 
 -- Refuses a read replica, before anything half-works there.

@@ -245,6 +245,8 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
 
 
 MANY_WATCH = (
+    "INSERT INTO pricing.instruments (asset_class, symbol)"
+    " SELECT 'equity', 'X' || n FROM generate_series(1, 2000) AS n",
     "INSERT INTO pricing.demand (data_type, symbol, due_at)"
     " SELECT 'equity_quote', 'X' || n, pricing.clock() + n % 100 * interval '1 hour'"
     " FROM generate_series(1, 2000) AS n",
@@ -274,19 +276,24 @@ def test_contract_12_a_plan_made_while_the_queue_was_empty_serves_when_it_is_ful
 
 
 def test_contract_12_a_check_planned_while_nobody_watched_serves_when_many_do(core: Core) -> None:
-    """The same for the staleness check and first heartbeats: an empty table's indexes all look alike."""
+    """The same for checks, heartbeats and reads. All indexes of an empty table look alike."""
     core.rows("ANALYZE pricing.active_subscriptions, pricing.demand, pricing.holdings, pricing.latest_prices")
-    look = text("SELECT pricing.heartbeat(CAST(:who AS text), '{equity_quote,equity_quote}', '{S1,S2}')")
+    look = text("SELECT pricing.heartbeat(CAST(:who AS text), '{equity_quote}', ARRAY[CAST(:what AS text)])")
+    read = text("SELECT pricing.request_prices('{equity_quote}', ARRAY[CAST(:what AS text)])")
     check = text("SELECT pricing.enqueue_due()")
     with core.engine.begin() as connection:
-        connection.execute(look, {"who": "ann"})
+        for number in range(10):  # from the sixth time on a session keeps its plans
+            connection.execute(look, {"who": f"early {number}", "what": f"S{number}"})
+            connection.execute(read, {"what": f"R{number}"})
         connection.execute(text("UPDATE pricing.demand SET due_at = pricing.clock()"))
         connection.execute(check)
         for statement in MANY_WATCH:
             connection.execute(text(statement))
         before = rows_read(connection)
         assert connection.execute(check).scalar_one() == 20
-        assert connection.execute(look, {"who": "bob"}).scalar_one() == 2
+        assert connection.execute(look, {"who": "late", "what": "S100"}).scalar_one() == 1
+        assert connection.execute(look, {"who": "late", "what": "S100"}).scalar_one() == 0
+        assert connection.execute(read, {"what": "X7"}).scalar_one() == 1
         assert rows_read(connection) - before < 1000
 
 

@@ -2,7 +2,8 @@
 -- Locks in this order: a user's own subscriptions, demand, holdings, the user's allowance, live tasks.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+-- Plans that a session made while few watched must serve when many do.
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     new_types text[];
@@ -16,7 +17,8 @@ BEGIN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
         FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
         WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol)
-          AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types));
+          -- A few rows of one page: to read them takes less than to look them up, so no index fits this.
+          AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
         IF kept = cardinality(symbols) THEN
             RETURN 0;
@@ -89,15 +91,15 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- Many come at once, but nobody while the clean-up takes demand away: so what is found here stays.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('pricing.add_demand', 0));
-    -- What is new is written in key order.
+    -- What is new is written in key order. OFFSET: looked up one by one, never joined, however few there were when this was planned.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol))
+    WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
 END $$;
 COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS 'Makes the instruments (unverified) and the demand of pairs that have none, due at once.';
@@ -187,7 +189,7 @@ BEGIN
     INSERT INTO pricing.pair_views AS p (data_type, symbol, viewed_at)
     SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
     WHERE NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (u.data_type, u.symbol)
-                                                         AND v.viewed_at > now_ - interval '10 minutes')
+                                                         AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0)
     ORDER BY 1, 2
     ON CONFLICT (data_type, symbol) DO UPDATE SET viewed_at = excluded.viewed_at WHERE p.viewed_at < excluded.viewed_at;
 END $$;

@@ -225,7 +225,7 @@ COMMENT ON FUNCTION pricing.check_our_prices(
 
 
 CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     missing_types text[];
@@ -237,12 +237,14 @@ BEGIN
     SELECT array_agg(p.data_type), array_agg(p.symbol) INTO missing_types, missing_symbols
         FROM (SELECT DISTINCT r.data_type, u.symbol
               FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-              JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
-              WHERE r.is_active AND i.is_active AND i.update_mode = 'api'
+              WHERE r.is_active
+                -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
+                AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+                                                                AND i.is_active AND i.update_mode = 'api' OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
-                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity'))
+                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.demand d
-                                WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) AND d.held_until > now_)
+                                WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) AND d.held_until > now_ OFFSET 0)
               OFFSET 0) p
         WHERE pricing.is_pair_stale(p.data_type, p.symbol);
     IF missing_types IS NULL THEN
@@ -250,7 +252,7 @@ BEGIN
     END IF;
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT u.data_type, u.symbol, now_ FROM unnest(missing_types, missing_symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol))
+    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
     RETURN pricing.enqueue_due_pairs(missing_types, missing_symbols, true);
 END $$;
