@@ -1153,6 +1153,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Refuses two lists that do not make pairs.
+CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
+
 -- check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.
 CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, for_reader boolean, is_broken boolean, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,boolean,boolean,text,integer,integer,text,bigint,boolean) TO pricing_worker;

@@ -186,8 +186,8 @@ def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> 
             "two lists of one length are needed, not 1 data types and 2 symbols",
         ),
         ("'ann', '{equity_quote}', NULL", "two lists of one length"),
-        ("'ann', '{equity_quote}', '{NULL}'", "null value"),
-        ("'ann', '{NULL}', '{AAPL}'", "data"),
+        ("'ann', '{equity_quote}', '{NULL}'", "one of them is NULL"),
+        ("'ann', '{equity_quote,NULL}', '{AAPL,IBM}'", "one of them is NULL"),
         (
             "'ann', array_fill('equity_quote'::text, '{10001}'), array_fill('A'::text, '{10001}')",
             "10000 pairs, not 10001",
@@ -240,3 +240,24 @@ def test_b7_a_user_touches_nobody_elses_subscriptions(core: Core) -> None:
         demand.heartbeat(connection, "bob", [AAPL])
     assert core.rows("SELECT *, ctid::text FROM pricing.active_subscriptions WHERE user_id = 'ann'") == before
     assert core.one("SELECT status FROM pricing.holdings") == "active"
+
+
+@pytest.mark.parametrize("function", ["unsubscribe", "release"])
+def test_b5_lists_that_make_no_pairs_are_refused_on_leaving_too(core: Core, function: str) -> None:
+    with pytest.raises(DBAPIError, match="two lists of one length"):
+        core.rows(f"SELECT pricing.{function}('ann', '{{equity_quote}}', '{{AAPL,IBM}}')")
+
+
+def test_b7_caps_that_were_deleted_are_named_with_the_way_back(core: Core) -> None:
+    core.rows("DELETE FROM pricing.user_caps")
+    with pytest.raises(
+        DBAPIError, match=r"pricing\.user_caps has no row(.|\n)*INSERT INTO pricing\.user_caps"
+    ):
+        core.heartbeat("ann", (QUOTE, "AAPL"))
+
+
+def test_b7_a_clock_that_was_set_back_shuts_nobody_out(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.user_caps SET new_pairs_per_minute = 60")
+    core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(60)))
+    clock.advance(-3600)
+    assert core.heartbeat("ann", *((QUOTE, f"T{number}") for number in range(10))) == 10

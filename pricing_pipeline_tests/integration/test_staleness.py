@@ -156,6 +156,29 @@ def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, cloc
     assert core.enqueue_due() == 1
 
 
+def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core, clock: Clock) -> None:
+    """A function that gives no verdict, and a table of one's own that nobody fills."""
+    core.rows(
+        "CREATE FUNCTION pricing.silent(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
+        " LANGUAGE sql AS 'SELECT CAST(NULL AS boolean)'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'silent' WHERE data_type = 'fx_rate'"
+    )
+    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
+        " timestamp_column) VALUES ('own', 'quote', 15, 'mine', 'sym', 'at')"
+    )
+    pairs = ("own", "AAPL"), (FX, "EUR/USD")
+    core.heartbeat("ann", *pairs)
+    core.refresh()
+    ask = "SELECT pricing.request_prices('{own,fx_rate}', '{AAPL,EUR/USD}')"
+    assert core.one(ask) == 0
+    clock.advance(15 * MINUTE)
+    assert core.one(ask) == 2
+
+
 def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
     break_staleness(core, FX)
     assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2

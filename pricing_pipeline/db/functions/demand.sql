@@ -25,7 +25,8 @@ BEGIN
         END IF;
     END IF;
 
-    IF kept IS NULL OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
+    IF kept IS NULL OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types))
+       OR EXISTS (SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) WHERE u.data_type IS NULL OR u.symbol IS NULL) THEN
         PERFORM pricing.check_pairs(data_types, symbols);
         -- A type that was retired must not end what its viewers see of the others.
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
@@ -58,18 +59,30 @@ COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
     'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
 
 
-CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
-DECLARE
-    unknown text;
+CREATE OR REPLACE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
     IF cardinality(data_types) IS DISTINCT FROM cardinality(symbols) OR array_ndims(data_types) > 1 THEN
         RAISE EXCEPTION 'two lists of one length are needed, not % data types and % symbols',
             coalesce(cardinality(data_types), 0), coalesce(cardinality(symbols), 0)
             USING HINT = 'Each pair is a data type and, at the same place, a symbol.', ERRCODE = 'invalid_parameter_value';
-    ELSIF cardinality(symbols) > 10000 THEN
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_lengths(text[], text[]) IS 'Refuses two lists that do not make pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    unknown text;
+BEGIN
+    PERFORM pricing.check_lengths(data_types, symbols);
+    IF cardinality(symbols) > 10000 THEN
         RAISE EXCEPTION 'a call may name 10000 pairs, not %', cardinality(symbols)
             USING HINT = 'Say the rest in further calls.', ERRCODE = 'invalid_parameter_value';
+    ELSIF EXISTS (SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) WHERE u.data_type IS NULL OR u.symbol IS NULL) THEN
+        RAISE EXCEPTION 'a pair is a data type and a symbol, and one of them is NULL'
+            USING HINT = 'Leave out pairs whose data type or symbol is not known.', ERRCODE = 'invalid_parameter_value';
     ELSIF EXISTS (SELECT FROM unnest(symbols) AS s WHERE length(s) > 40) THEN
         RAISE EXCEPTION 'symbol_is_sane: a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
@@ -112,7 +125,11 @@ DECLARE
     caps pricing.user_caps;
     spent interval;
 BEGIN
-    SELECT * INTO STRICT caps FROM pricing.user_caps;
+    SELECT * INTO caps FROM pricing.user_caps;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'pricing.user_caps has no row, so nobody can be told what one user may ask for'
+            USING HINT = 'Put it back: INSERT INTO pricing.user_caps DEFAULT VALUES.', ERRCODE = 'no_data_found';
+    END IF;
     IF total > caps.pairs_per_user THEN
         RAISE EXCEPTION 'user % may watch or hold % pairs at once, and would have %', left(user_id, 60), caps.pairs_per_user, total
             USING HINT = 'Leave some first, or raise pairs_per_user in pricing.user_caps.',
@@ -123,8 +140,8 @@ BEGIN
     INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
     VALUES (admit_pairs.user_id, now_ + interval '1 minute' / caps.new_pairs_per_minute * new_pairs)
     ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
-        -- A clock that went back leaves nobody shut out for longer than a minute.
-        SET spent_until = greatest(now_, least(a.spent_until, now_ + interval '1 minute'))
+        -- What is spent for longer than a minute was spent before the clock was set back.
+        SET spent_until = CASE WHEN a.spent_until > now_ + interval '1 minute' THEN now_ ELSE greatest(now_, a.spent_until) END
                           + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
     RETURNING a.spent_until - now_ INTO spent;
     IF spent > interval '1 minute' THEN
@@ -165,6 +182,7 @@ DECLARE
     gone_types text[];
     gone_symbols text[];
 BEGIN
+    PERFORM pricing.check_lengths(data_types, symbols);
     WITH gone AS (
         DELETE FROM pricing.active_subscriptions a
         USING unnest(data_types, symbols) AS u (data_type, symbol)
@@ -303,6 +321,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     closed integer;
 BEGIN
+    PERFORM pricing.check_lengths(data_types, symbols);
     UPDATE pricing.holdings h SET closed_at = now_, status = 'closed'
     FROM (SELECT x.user_id, x.data_type, x.symbol
           FROM pricing.holdings x JOIN unnest(data_types, symbols) AS u (data_type, symbol) USING (data_type, symbol)

@@ -246,7 +246,13 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM pricing.demand d
                                 WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) AND d.held_until > now_ OFFSET 0)
               OFFSET 0) p
-        WHERE pricing.is_pair_stale(p.data_type, p.symbol);
+        WHERE pricing.is_pair_stale(p.data_type, p.symbol)
+          -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the same.
+          AND NOT EXISTS (
+              SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
+              WHERE r.data_type = p.data_type AND l.symbol = p.symbol
+                AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
+                AND NOT pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)));
     IF missing_types IS NULL THEN
         RETURN 0;
     END IF;
