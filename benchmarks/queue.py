@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -19,9 +21,12 @@ from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline import queue as product
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain import Call
 
 BATCH, WORKERS = 50, 2
 _PROVIDER = "twelvedata"
+
+Claimed = TypeVar("Claimed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,37 +131,48 @@ def _counted(work: crew.Work, tasks: int) -> float:
 
 def work_ours(database_url: str) -> Callable[[], int]:
     """A worker of ours: claim; finish and settle; each a transaction of its own."""
-    engine = make_engine(database_url, pool_size=1).execution_options(isolation_level="AUTOCOMMIT")
-    connection = engine.connect()
+    engine = make_engine(database_url, pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
+    claiming, finishing = engine.connect(), engine.connect()
 
-    def drain() -> int:
-        finished = 0
-        while True:
-            calls = product.claim(connection, _PROVIDER, "benchmark", 1, None)
-            if not calls:
-                return finished
-            for call in calls:
-                finished += len(
-                    product.finish(connection, call, call.task_ids, http_status=200, wire_bytes=12_345)
-                )
+    def claim() -> list[Call]:
+        return product.claim(claiming, _PROVIDER, "benchmark", 1, None)
 
-    return drain
+    def finish(calls: list[Call]) -> int:
+        return sum(
+            len(product.finish(finishing, call, call.task_ids, http_status=200, wire_bytes=12_345))
+            for call in calls
+        )
+
+    return _two_handed(claim, finish)
 
 
 def work_bare(database_url: str) -> Callable[[], int]:
     """A worker with the bare statements, each a transaction of its own."""
-    connection = psycopg.connect(database_url, autocommit=True)
+    claiming, finishing = (psycopg.connect(database_url, autocommit=True) for _ in range(2))
+
+    def claim() -> dict[str, Any] | None:
+        token = uuid4()
+        rows = claiming.execute(statement("queue.bare_claim"), {"batch": BATCH, "token": token}).fetchall()
+        return {"ids": [row[0] for row in rows], "token": token} if rows else None
+
+    def finish(claimed: dict[str, Any]) -> int:
+        return finishing.execute(statement("queue.bare_finish"), claimed).rowcount
+
+    return _two_handed(claim, finish)
+
+
+def _two_handed(claim: Callable[[], Claimed | None], finish: Callable[[Claimed], int]) -> Callable[[], int]:
+    """As a drain does it: while one batch is finished, the next is claimed, on a connection of its own."""
 
     def drain() -> int:
         finished = 0
-        while True:
-            token = uuid4()
-            claim = {"batch": BATCH, "token": token}
-            claimed = connection.execute(statement("queue.bare_claim"), claim).fetchall()
-            if not claimed:
-                return finished
-            finish = {"ids": [row[0] for row in claimed], "token": token}
-            finished += connection.execute(statement("queue.bare_finish"), finish).rowcount
+        with ThreadPoolExecutor(1) as other_hand:
+            claimed = claim()
+            while claimed:
+                finishing = other_hand.submit(finish, claimed)
+                claimed = claim()
+                finished += finishing.result()
+        return finished
 
     return drain
 
