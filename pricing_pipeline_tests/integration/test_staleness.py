@@ -22,15 +22,20 @@ AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, DAY = 60, 86_400
 
 
+def judge_by(core: Core, body: str, *data_types: str, language: str = "sql") -> None:
+    """Give these data types a staleness function of their own."""
+    core.rows(
+        "CREATE FUNCTION pricing.own_judge(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
+        f" LANGUAGE {language} AS '{body}'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'own_judge' WHERE data_type = ANY (:data_types)",
+        data_types=list(data_types),
+    )
+
+
 def break_staleness(core: Core, data_type: str) -> None:
-    core.rows(
-        "CREATE FUNCTION pricing.broken(stamp timestamptz, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql"
-        " AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'broken' WHERE data_type = :data_type",
-        data_type=data_type,
-    )
+    judge_by(core, "BEGIN RAISE EXCEPTION ''no such calendar''; END", data_type, language="plpgsql")
 
 
 def test_b4_a_ttl_that_is_not_positive_is_refused(core: Core) -> None:
@@ -111,11 +116,7 @@ def test_b3_a_longer_ttl_of_ones_own_spares_fetches(core: Core, clock: Clock) ->
 
 def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, clock: Clock) -> None:
     """A staleness function may say fresh past the TTL; 80,000 such pairs must not cost every tick."""
-    core.rows(
-        "CREATE FUNCTION pricing.market_is_closed(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
-        " LANGUAGE sql AS 'SELECT stamp IS NULL'"
-    )
-    core.rows("UPDATE pricing.data_type_registry SET staleness_function = 'market_is_closed'")
+    judge_by(core, "SELECT stamp IS NULL", QUOTE, DAILY)
     core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
     assert core.refresh() == 2
     clock.advance(2 * DAY)
@@ -158,13 +159,7 @@ def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, cloc
 
 def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core, clock: Clock) -> None:
     """A function that gives no verdict, and a table of one's own that nobody fills."""
-    core.rows(
-        "CREATE FUNCTION pricing.silent(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
-        " LANGUAGE sql AS 'SELECT CAST(NULL AS boolean)'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'silent' WHERE data_type = 'fx_rate'"
-    )
+    judge_by(core, "SELECT CAST(NULL AS boolean)", FX)
     core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
