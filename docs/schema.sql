@@ -259,6 +259,16 @@ CREATE TABLE pricing.calendars (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendars TO pricing_worker;
 GRANT SELECT ON TABLE pricing.calendars TO pricing_reader;
+
+-- Where the staleness check of a data type begins, so that it does not pass by a backlog each time. No row: at the beginning.
+CREATE TABLE pricing.check_marks (
+    data_type text NOT NULL  -- What is checked.
+    queued_until timestamp with time zone NOT NULL  -- What fell due before was queued.
+    CONSTRAINT check_marks_pkey PRIMARY KEY (data_type)
+    CONSTRAINT check_marks_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+) WITH (fillfactor=50);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.check_marks TO pricing_worker;
+GRANT SELECT ON TABLE pricing.check_marks TO pricing_reader;
 GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_reader;
 GRANT SELECT ON TABLE pricing.chosen_routes TO pricing_worker;
 
@@ -430,8 +440,8 @@ GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
 CREATE TABLE pricing.demand (
     data_type text NOT NULL  -- What is wanted.
     symbol text NOT NULL  -- What is wanted.
-    due_at timestamp with time zone NOT NULL  -- When to look at the pair next; infinity while a task for it is live.
-    became_due_at timestamp with time zone  -- Since when the live task is owed; NULL = nothing owed.
+    due_at timestamp with time zone NOT NULL  -- When to look at the pair next. While a task for it is live, it is not looked at.
+    became_due_at timestamp with time zone  -- A task for the pair is live, and owed since then; NULL = none is.
     failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
     held_until timestamp with time zone  -- A pair whose task died is left alone until then: 1 h, doubling to 24 h.
     last_failure text  -- Why the last task died.
@@ -439,7 +449,7 @@ CREATE TABLE pricing.demand (
     read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
-CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at) WHERE (due_at < 'infinity'::timestamp with time zone);
+CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
 
@@ -1158,20 +1168,20 @@ CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS
 GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.
-CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, for_reader boolean, is_broken boolean, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,boolean,boolean,text,integer,integer,text,bigint,boolean) TO pricing_worker;
+CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, for_reader boolean, queued_until timestamp with time zone, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,boolean,timestamp with time zone,text,integer,integer,text,bigint,boolean) TO pricing_worker;
 
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
--- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.
-CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text) TO pricing_reader, pricing_worker;
+-- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether pairs that are named are judged before they are due, are expressions.
+CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true'::text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text,text) TO pricing_reader, pricing_worker;
 
--- The staleness check of one data type: of at most so many pairs that are due or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.
-CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean) TO pricing_worker;
+-- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.
+CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false, queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timestamp with time zone) TO pricing_worker;
 
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1440,6 +1450,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- Has the next check of a data type begin at the beginning, where it passed a pair by: one that somebody held, or that a transaction made due which ended later than the check. Returns of how many types.
+CREATE FUNCTION pricing.lift_marks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.lift_marks() TO pricing_worker;
 
 -- Calls after this moment count against the limit now.
 CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -113,7 +113,7 @@ class Core:
 
     def demand_of(self, data_type: str, symbol: str) -> Row[Any] | None:
         found = self.rows(
-            "SELECT nullif(due_at, 'infinity') AS due_at, became_due_at, failures, held_until, last_failure"
+            "SELECT due_at, became_due_at, failures, held_until, last_failure"
             " FROM pricing.demand WHERE data_type = :data_type AND symbol = :symbol",
             data_type=data_type,
             symbol=symbol,

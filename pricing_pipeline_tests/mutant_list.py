@@ -394,8 +394,8 @@ MUTANTS = (
         "the check looks at all that is watched",
         f"{_FUNCTIONS}/staleness.sql",
         "check_statement",
-        "d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'",
-        "d.data_type = $1 AND d.due_at + interval '0' <= $2 AND d.due_at < 'infinity'",
+        "d.due_at >= $6 AND d.due_at <= $2 AND",
+        "d.due_at + interval '0' >= $6 AND d.due_at + interval '0' <= $2 AND",
         (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
     ),
     Mutant(

@@ -6,9 +6,9 @@ DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata';
 SELECT pricing.enqueue('equity_quote', array_agg('S' || i), array_agg((mod(i, 7))::integer)) FROM generate_series(1, %(tasks)s) AS i;
 
 -- name: watch
-INSERT INTO pricing.demand (data_type, symbol, due_at)
-SELECT 'equity_quote', 'S' || i, 'infinity' FROM generate_series(1, %(tasks)s) AS i
-ON CONFLICT (data_type, symbol) DO UPDATE SET due_at = 'infinity';
+INSERT INTO pricing.demand (data_type, symbol, due_at, became_due_at)
+SELECT 'equity_quote', 'S' || i, now(), now() FROM generate_series(1, %(tasks)s) AS i
+ON CONFLICT (data_type, symbol) DO UPDATE SET (due_at, became_due_at) = (excluded.due_at, excluded.became_due_at);
 
 -- name: bare_schema
 CREATE TABLE live (

@@ -48,7 +48,7 @@ WITH old AS (
     SET fetched_at = now() - 1.5 * make_interval(mins => r.default_ttl_minutes)
     FROM public.chosen c JOIN pricing.data_type_registry r USING (data_type)
     WHERE (l.data_type, l.symbol) = (c.data_type, c.symbol))
-UPDATE pricing.demand d SET due_at = now() - interval '1 second', became_due_at = NULL
+UPDATE pricing.demand d SET due_at = now(), became_due_at = NULL
 FROM public.chosen c WHERE (d.data_type, d.symbol) = (c.data_type, c.symbol);
 
 -- name: empty_queue
@@ -66,7 +66,7 @@ CREATE FUNCTION pricing.market_is_closed(stamp timestamptz, ttl_minutes integer)
     LANGUAGE sql STABLE AS 'SELECT false';
 UPDATE pricing.data_type_registry SET staleness_function = 'market_is_closed' WHERE data_type LIKE 'bench\_%';
 UPDATE pricing.latest_prices SET fetched_at = now() - interval '60 days' WHERE data_type LIKE 'bench\_%';
-UPDATE pricing.demand SET due_at = now();
+UPDATE pricing.demand SET due_at = now(), became_due_at = NULL;
 
 -- name: seed_schema
 -- The original design, in its own manner: loop over the watched symbols, over each one's data types, and build a

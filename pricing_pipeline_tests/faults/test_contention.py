@@ -142,7 +142,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     watched = core.one("SELECT count(DISTINCT (data_type, symbol)) FROM pricing.active_subscriptions")
     assert watched == 5
     core.rows("SELECT pricing.repair_demand()")
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE due_at <> 'infinity'")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
     core.enqueue_due()
     live = {task.symbol for task in core.tasks() if task.status == "pending"}
     assert live == set(symbols(5))
@@ -222,7 +222,7 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
         "SELECT pricing.prune()",
         # Time passes: what was served is due again, what waits is ripe.
         "UPDATE pricing.demand d SET due_at = pricing.clock() FROM (SELECT data_type, symbol FROM pricing.demand"
-        " WHERE due_at <> 'infinity' ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) ready"
+        " WHERE became_due_at IS NULL ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) ready"
         " WHERE (d.data_type, d.symbol) = (ready.data_type, ready.symbol)",
         "UPDATE pricing.api_call_queue_live q SET run_after = pricing.clock() FROM (SELECT id FROM"
         " pricing.api_call_queue_live WHERE status = 'scheduled' ORDER BY id FOR UPDATE SKIP LOCKED) ripe"

@@ -303,6 +303,16 @@ def test_b6_a_closed_market_costs_nothing_between_two_looks(
     assert but_dead(seen) < 200, seen.rows
 
 
+def test_b6_a_backlog_is_passed_by_once(reads: Callable[..., Reads], filled: Connection[Any]) -> None:
+    filled.execute("DELETE FROM pricing.api_call_queue_live")
+    filled.execute(
+        "UPDATE pricing.demand SET due_at = pricing.clock() - interval '1 hour' WHERE data_type = 'equity_quote'"
+    )
+    filled.execute("UPDATE pricing.latest_prices SET fetched_at = pricing.clock() - interval '1 day'")
+    assert filled.execute("SELECT pricing.enqueue_due(20000)").fetchone() == (10_000,)
+    assert reads("SELECT pricing.enqueue_due()").total < 200
+
+
 def test_a7_held_pairs_cost_nothing_until_they_are_due(
     reads: Callable[..., Reads], filled: Connection[Any]
 ) -> None:

@@ -323,7 +323,8 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_pairs_are_as_the_model_has_them(self) -> None:
         rows = self._rows(
-            "SELECT data_type, symbol, nullif(due_at, 'infinity') AS due_at, failures, held_until FROM pricing.demand"
+            "SELECT data_type, symbol, CASE WHEN became_due_at IS NULL THEN due_at END AS due_at, failures, held_until"
+            " FROM pricing.demand"
         )
         assert {(row.data_type, row.symbol): (row.due_at, row.failures, row.held_until) for row in rows} == {
             pair: (wanted.due_at, wanted.failures, wanted.held_until) for pair, wanted in self.demand.items()

@@ -20,7 +20,7 @@ from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.embedded import RELOCATION, EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.errors import ReadReplica
+from pricing_pipeline.errors import DatabaseError, ReadReplica
 from pricing_pipeline.processes import child_setup
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
@@ -71,6 +71,14 @@ def following(server: EmbeddedServer, home: Path, data: Path) -> Iterator[Path]:
         process.wait()
 
 
+def answers(standby: Engine) -> bool:
+    try:
+        standby.connect().close()
+    except DatabaseError:  # it is still starting
+        return False
+    return True
+
+
 @pytest.fixture
 def pair(open_folder: Path) -> Iterator[Pair]:
     server = EmbeddedServer(open_folder, for_tests=True)
@@ -86,6 +94,7 @@ def pair(open_folder: Path) -> Iterator[Pair]:
             there = url.replace(url.split("host=")[1].split("&")[0], str(folder).replace("/", "%2F"))
             engines = [make_engine(url), make_engine(server.url("pricing")), make_engine(there)]
             try:
+                wait_until(lambda: answers(engines[2]))
                 yield Pair(Core(engines[0], engines[1]), engines[2])
             finally:
                 for engine in engines:
@@ -100,11 +109,8 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
     core.enqueue(QUOTE, "IBM")
 
     def replicated() -> bool:
-        try:
-            with pair.standby.connect() as standby:
-                return len(queue.tasks(standby, ["pending", "completed"], 9)) == 2
-        except Exception:  # it is still starting
-            return False
+        with pair.standby.connect() as standby:
+            return len(queue.tasks(standby, ["pending", "completed"], 9)) == 2
 
     wait_until(replicated)
     replica = Core(pair.standby, pair.standby)

@@ -12,6 +12,7 @@ from psycopg import Connection
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline import demand
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -199,6 +200,17 @@ def test_b8_a_type_that_cannot_be_queued_does_not_stop_the_others(core: Core, cl
     assert core.heartbeat("bob", (FX, "USD/JPY"), IBM) == 2, "nor does it stop a first look"
 
 
+def test_b6_queueing_what_is_due_writes_to_no_index_of_the_demand(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(20)))
+    core.refresh()
+    clock.advance(DAY)
+    in_place = text("SELECT pg_stat_get_xact_tuples_hot_updated('pricing.demand'::regclass)")
+    with core.engine.begin() as connection:
+        before = connection.execute(in_place).scalar_one()
+        assert demand.enqueue_due(connection) == 20
+        assert connection.execute(in_place).scalar_one() - before == 20
+
+
 def test_b6_two_checks_at_once_share_the_types(core: Core, clock: Clock) -> None:
     """What another check is about is left to it, and what it has not begun is not."""
     core.heartbeat("ann", AAPL, (FX, "EUR/USD"))
@@ -232,6 +244,53 @@ def test_b8_a_check_is_not_waited_for_until_it_is_on_disk_but_what_people_say_is
             connection.execute(text("SET LOCAL synchronous_commit = on"))
             connection.execute(text(statement))
             assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == expected
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "SELECT FROM pricing.demand WHERE symbol = 'IBM' FOR UPDATE",
+        "UPDATE pricing.demand SET due_at = pricing.clock() - interval '1 second' WHERE symbol = 'IBM'",
+    ],
+    ids=["held", "made due"],
+)
+def test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later(
+    core: Core, clock: Clock, work: str
+) -> None:
+    """Somebody else's transaction is at it, so the check cannot take it, or cannot see that it is due."""
+    core.heartbeat("ann", AAPL, IBM)
+    core.refresh()
+    clock.advance(DAY)
+    core.heartbeat("ann", AAPL, IBM)
+    with core.engine.begin() as other:
+        other.execute(text(work))
+        assert core.enqueue_due() == 1
+    assert core.enqueue_due() == 0, "checks begin where the last one was through"
+    clock.advance(10)
+    assert "lift_marks" in core.one("SELECT pricing.run_duties()")
+    assert core.enqueue_due() == 1
+    assert core.one("SELECT pricing.lift_marks()") == 0
+    assert core.statuses() == {"AAPL": "pending", "IBM": "pending"}
+
+
+def test_b8_a_clock_that_is_set_back_hides_nothing_from_checks(core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", AAPL, IBM)
+    core.refresh()
+    clock.advance(DAY)
+    core.rows("UPDATE pricing.demand SET due_at = due_at - interval '2 hours' WHERE symbol = 'IBM'")
+    assert core.enqueue_due() == 2
+    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'IBM'")
+    clock.advance(-3600)
+    assert core.one("SELECT pricing.repair_demand()") == 1
+    assert core.enqueue_due() == 1
+
+
+def test_b8_what_one_check_leaves_the_next_one_takes(core: Core, clock: Clock) -> None:
+    pairs = [(QUOTE, f"S{number}") for number in range(7)]
+    core.heartbeat("ann", *pairs)
+    core.refresh()
+    clock.advance(DAY)
+    assert [core.one("SELECT pricing.enqueue_due(3)") for _ in range(4)] == [3, 3, 1, 0]
 
 
 def test_b8_a_pair_that_waits_for_a_vanished_task_is_found(core: Core) -> None:

@@ -65,7 +65,7 @@ BEGIN
         WHERE q.id = ANY (revived) AND q.window_end = 'infinity' GROUP BY 1 ORDER BY 1
     LOOP
         PERFORM pricing.end_hold_off(pair.data_type, pair.symbols);
-        UPDATE pricing.demand d SET due_at = 'infinity', became_due_at = now_
+        UPDATE pricing.demand d SET became_due_at = now_
         WHERE d.data_type = pair.data_type AND d.symbol = ANY (pair.symbols); -- locked above
     END LOOP;
     UPDATE pricing.backfills b SET finished_at = NULL

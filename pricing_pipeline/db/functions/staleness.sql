@@ -5,22 +5,26 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RE
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    kind text;
+    kind record;
     queued integer := 0;
 BEGIN
     PERFORM pricing.require_primary();
     -- What a crash takes back of it, the next check does again: its commit need not wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);
     FOR kind IN
-        SELECT r.data_type FROM pricing.data_type_registry r
+        SELECT r.data_type, known.queued_until
+        FROM pricing.data_type_registry r LEFT JOIN pricing.check_marks m USING (data_type)
+        -- What a clock that was set back calls the future says nothing of the present.
+        CROSS JOIN LATERAL (SELECT CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END AS queued_until) known
         WHERE r.is_active
-          AND EXISTS (SELECT FROM pricing.demand d
-                      WHERE d.data_type = r.data_type AND d.due_at <= now_ AND d.due_at < 'infinity') -- as the index says
+          AND (SELECT d.due_at FROM pricing.demand d
+               WHERE d.data_type = r.data_type AND d.due_at >= known.queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+               ORDER BY d.due_at LIMIT 1) IS NOT NULL
         ORDER BY 1
     LOOP
         -- Two checks at once share the work: each takes the types that the other has not begun.
-        IF pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due ' || kind, 0)) THEN
-            queued := queued + pricing.check_type(kind, at_most);
+        IF pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due ' || kind.data_type, 0)) THEN
+            queued := queued + pricing.check_type(kind.data_type, at_most, queued_until => kind.queued_until);
         END IF;
     END LOOP;
     -- Behind what people want: the walks of scheduled types.
@@ -50,7 +54,8 @@ COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[], boolean) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.check_type(
-    wanted_type text, at_most integer, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false) RETURNS integer
+    wanted_type text, at_most integer, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false,
+    queued_until timestamptz DEFAULT '-infinity') RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -65,7 +70,7 @@ BEGIN
         BEGIN
             IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
                 judged := pricing.check_our_prices(
-                    wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
+                    wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
             ELSE
                 EXECUTE pricing.check_statement(
@@ -77,7 +82,7 @@ BEGIN
                     CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
                          THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2, true) ELSE pricing.is_data_stale($2, w.ttl) END'
                          ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
-                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, false, kind.asset_class, kind.default_ttl_minutes,
+                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, route.provider, route.est_bytes;
             END IF;
             EXIT;
@@ -99,14 +104,19 @@ BEGIN
                     'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_answers l '
                     'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
                     'v.stamp + make_interval(mins => ttl.minutes)',
-                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))')
-                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, true, kind.asset_class, kind.default_ttl_minutes,
+                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))', ahead => 'false')
+                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, NULL::text, route.est_bytes;
                 EXIT;
         END;
     END LOOP;
     IF judged.is_news THEN
         PERFORM pg_notify('pricing_work', '');
+    END IF;
+    -- A backlog is passed by once: where all that is due was queued, the next check begins.
+    IF judged.is_all AND (judged.queued > 0 OR judged.symbols IS NOT NULL) THEN
+        INSERT INTO pricing.check_marks AS m (data_type, queued_until) VALUES (wanted_type, now_)
+        ON CONFLICT ON CONSTRAINT check_marks_pkey DO UPDATE SET queued_until = excluded.queued_until;
     END IF;
     IF judged.symbols IS NOT NULL THEN
         PERFORM pricing.enqueue_pairs(
@@ -120,29 +130,29 @@ EXCEPTION
         PERFORM pricing.warn('enqueue_due', wanted_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
         RETURN 0;
 END $$;
-COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean) IS
-    'The staleness check of one data type: of at most so many pairs that are due or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
+COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamptz) IS
+    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
 
 
 -- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
 -- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
 -- OFFSET looks each up, where it might have hashed them all.
-CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true') RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
     SELECT pg_catalog.format($query$
         WITH due AS (
             SELECT * FROM (
                 -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
                 SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at <= $2 AND d.due_at < 'infinity'
+                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $6 AND d.due_at <= $2 AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due
             UNION ALL
             -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at
             -- may date from when nobody did. A reader counts as a viewer.
             SELECT named_due.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND (d.due_at <= $2 OR (
-                    d.due_at < 'infinity' AND coalesce(d.held_until, '-infinity') <= $2 AND NOT $6
+                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (d.due_at <= $2 OR (
+                    %4$s AND coalesce(d.held_until, '-infinity') <= $2
                     AND ($5 OR 1 >= (SELECT count(*) FROM (
                         SELECT FROM pricing.active_subscriptions a
                         WHERE a.data_type = $1 AND a.symbol BETWEEN d.symbol AND d.symbol ORDER BY a.symbol) viewer))))
@@ -172,8 +182,9 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                                                    AND p.viewed_at > $2 - interval '48 hours' OFFSET 0)) AS is_fetched
             FROM judged j OFFSET 0),
         looked AS (
+            -- What is queued stays where it is among what is due: no index has to know.
             UPDATE pricing.demand d
-            SET due_at = CASE WHEN j.is_fetched THEN 'infinity'
+            SET due_at = CASE WHEN j.is_fetched THEN d.due_at
                               WHEN j.is_paused THEN $2 + interval '10 minutes'
                               WHEN j.viewers = 0 AND NOT j.is_held THEN $2 + interval '1 minute'
                               WHEN j.is_stale THEN $2 + interval '1 hour' -- held, and nobody looks: a read would queue it
@@ -182,7 +193,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                               -- look again soon.
                               ELSE $2 + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                      ELSE interval '15 minutes' END) END,
-                became_due_at = CASE WHEN j.is_fetched THEN j.due_at END,
+                became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, $2) END,
                 read_at = CASE WHEN $5 THEN $2 ELSE d.read_at END
             FROM decided j WHERE d.ctid = j.place
             RETURNING j.symbol, j.viewers, j.is_fetched),
@@ -194,12 +205,13 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                count($10) > 0 AND (
                    SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $10 AND q.run_after IS NULL AND q.status = 'pending'
                    ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
+               (SELECT count(*) FROM due) < $4 AS is_all,
                array_agg(l.symbol) FILTER (WHERE $10 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $10 IS NULL) AS viewers
         FROM looked l WHERE l.is_fetched
-        $query$, prices, next_at, is_stale)
+        $query$, prices, next_at, is_stale, ahead)
 $body$;
-COMMENT ON FUNCTION pricing.check_statement(text, text, text) IS
-    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.';
+COMMENT ON FUNCTION pricing.check_statement(text, text, text, text) IS
+    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether pairs that are named are judged before they are due, are expressions.';
 
 
 -- Said once more as a function, for what the registry has in our own table: to plan it anew takes as long as fifty pairs. A
@@ -208,19 +220,19 @@ DO $deploy$
 BEGIN
     EXECUTE pg_catalog.format($function$
         CREATE OR REPLACE FUNCTION pricing.check_our_prices(
-            wanted_type text, now_ timestamptz, wanted text[], at_most integer, for_reader boolean, is_broken boolean, asset_class text,
+            wanted_type text, now_ timestamptz, wanted text[], at_most integer, for_reader boolean, queued_until timestamptz, asset_class text,
             default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean,
-            OUT queued integer, OUT is_news boolean, OUT symbols text[], OUT viewers integer[])
+            OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[])
         LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS %L
         $function$, E'#variable_conflict use_column\nBEGIN' || pricing.check_statement(
             'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_prices l '
             'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
             'CASE WHEN $12 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
             'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
-            'coalesce(w.next_at <= $2, true)') || ' INTO queued, is_news, symbols, viewers; END');
+            'coalesce(w.next_at <= $2, true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
 END $deploy$;
 COMMENT ON FUNCTION pricing.check_our_prices(
-    text, timestamptz, text[], integer, boolean, boolean, text, integer, integer, text, bigint, boolean) IS
+    text, timestamptz, text[], integer, boolean, timestamptz, text, integer, integer, text, bigint, boolean) IS
     'check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.';
 
 
@@ -292,12 +304,12 @@ COMMENT ON FUNCTION pricing.is_pair_stale(text, text) IS 'Whether the pair''s pr
 CREATE OR REPLACE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET due_at = least(d.due_at, pricing.clock()),
-        became_due_at = CASE WHEN d.due_at < 'infinity' THEN d.became_due_at END
+    SET due_at = CASE WHEN d.became_due_at IS NULL THEN least(d.due_at, pricing.clock()) ELSE pricing.clock() END,
+        became_due_at = NULL
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
           WHERE x.data_type = wanted_type AND (only_symbol IS NULL OR x.symbol = only_symbol)
             AND (x.held_until IS NULL OR x.held_until <= pricing.clock())
-            AND (x.due_at < 'infinity' OR NOT EXISTS (
+            AND (x.became_due_at IS NULL OR NOT EXISTS (
                 SELECT FROM pricing.api_call_queue_live q
                 WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity')))
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
@@ -331,7 +343,7 @@ BEGIN
                     LEFT JOIN pricing.%1$I v ON v.%2$I = x.symbol
                     CROSS JOIN LATERAL (
                         SELECT coalesce(%4$s, $2) AS at) stale
-                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.due_at < 'infinity' AND stale.at < x.due_at
+                    WHERE x.data_type = $1 AND x.due_at > $2 + interval '1 minute' AND x.became_due_at IS NULL AND stale.at < x.due_at
                       AND (x.held_until IS NULL OR x.held_until <= $2) AND ($4 OR l.cache_ttl_minutes IS NOT NULL)
                       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
                     ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE OF x SKIP LOCKED) early
@@ -365,7 +377,7 @@ DECLARE
 BEGIN
     UPDATE pricing.demand d SET due_at = pricing.clock(), became_due_at = NULL FROM (
         SELECT x.data_type, x.symbol FROM pricing.demand x
-        WHERE x.due_at = 'infinity' AND NOT EXISTS (
+        WHERE x.became_due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q
             WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
         ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
@@ -374,3 +386,21 @@ BEGIN
     RETURN repaired;
 END $$;
 COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).';
+
+
+CREATE OR REPLACE FUNCTION pricing.lift_marks() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    lifted integer;
+BEGIN
+    -- Of the types that are checked: the others would be found each time.
+    DELETE FROM pricing.check_marks m
+    WHERE EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = m.data_type AND r.is_active)
+      AND (SELECT d.due_at FROM pricing.demand d
+           WHERE d.data_type = m.data_type AND d.due_at < m.queued_until AND d.became_due_at IS NULL
+           ORDER BY d.due_at LIMIT 1) IS NOT NULL;
+    GET DIAGNOSTICS lifted = ROW_COUNT;
+    RETURN lifted;
+END $$;
+COMMENT ON FUNCTION pricing.lift_marks() IS
+    'Has the next check of a data type begin at the beginning, where it passed a pair by: one that somebody held, or that a transaction made due which ended later than the check. Returns of how many types.';

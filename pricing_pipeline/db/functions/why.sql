@@ -199,7 +199,7 @@ BEGIN
                 'there is nothing newer before %s, by the trading days of %s. It is asked for then', pricing.said_time(next_at), thing.calendar);
         ELSIF next_at <= now_ THEN
             state := 'not_due';
-            next_at := nullif(pair.due_at, 'infinity');
+            next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
             sentence := said || pg_catalog.format('pricing.%s judges it fresh enough; it is looked at again at %s. Nothing is to be done',
                                                   kind.staleness_function, coalesce(pricing.said_time(next_at), 'the next look'));
         ELSE
@@ -301,7 +301,7 @@ BEGIN
     SELECT count(*) INTO viewers FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     is_held := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (wanted_type, wanted_symbol));
     since := fetched_at;
-    next_at := nullif(pair.due_at, 'infinity');
+    next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
     IF provider_ IS NULL THEN
         state := 'misconfigured';
         sentence := said || pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', wanted_type, wanted_symbol);

@@ -47,7 +47,7 @@ LEFT JOIN LATERAL (
            count(*) FILTER (WHERE l.fetched_at > now_.at - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
                                -- By calendars it is fresh until it is due, however old.
                                OR (r.staleness_function = 'is_market_stale' AND l.fetched_at IS NOT NULL AND d.due_at > now_.at
-                                   AND d.due_at < 'infinity' AND d.held_until IS NULL)) AS fresh,
+                                   AND d.became_due_at IS NULL AND d.held_until IS NULL)) AS fresh,
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at) <= now_.at) AS due,
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
                             <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)) AS late,
