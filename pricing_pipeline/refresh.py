@@ -11,9 +11,8 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -24,7 +23,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, opinions, queue, registry, settling
-from pricing_pipeline.db.engine import autocommitting
+from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -120,7 +119,8 @@ class Refresher:
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken = threading.Event()
         self._wake_up: WakeUp | None = None
-        self._own: Connection | None = None
+        self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
         self._are_keys_known = False
@@ -136,6 +136,7 @@ class Refresher:
         if self._wake_up is not None:
             self._wake_up.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._helper.shutdown(wait=True, cancel_futures=True)
 
     def drain(self, seconds: int) -> bool:
         """Work for `seconds`, or until nobody watches and nothing is queued; False if another drain works.
@@ -214,7 +215,7 @@ class Refresher:
             # After each call it took as long as to claim the next one.
             if self._in_flight and now - asked < _POLL_SECONDS:
                 return False
-            with self._session() as connection:
+            with self._own.use() as connection:
                 progress, asked = _progress(connection, backfill), now
             on_progress(progress)
             return progress.is_finished
@@ -236,24 +237,8 @@ class Refresher:
             self._give_back()
             raise
         finally:
-            if self._own is not None:
-                self._own.close()
-
-    @contextmanager
-    def _session(self) -> Iterator[Connection]:
-        """The draining thread's session, in which each statement is a transaction of its own.
-
-        It is one and the same for as long as it lives: in each of the sessions that settle calls, these statements
-        would be planned again, for a tenth of a second in all.
-        """
-        if self._own is None or self._own.closed:
-            self._own = self._autocommit.connect()
-        try:
-            yield self._own
-            self._own.commit()
-        except BaseException:
             self._own.close()
-            raise
+            self._helper.submit(self._second.close).result()
 
     def _work(self, is_over: Callable[[], bool]) -> None:
         self._last_report = time.monotonic()
@@ -321,17 +306,27 @@ class Refresher:
         if now - self._last_tick < _TICK_SECONDS:
             return
         self._last_tick = now
-        with self._session() as connection:
-            demand.enqueue_due(connection)
+        self._check()
+        with self._own.use() as connection:
             queue.promote(connection)
         self._start_calls()  # the duties that are due may take longer than a call
-        with self._session() as connection:
+        with self._own.use() as connection:
             demand.run_duties(connection)
         self._ask_others()
 
+    def _check(self) -> None:
+        """Queue what is due, in two sessions at once: each takes the data types that the other has not begun."""
+        helped = self._helper.submit(self._enqueue_due, self._second)
+        self._enqueue_due(self._own)
+        helped.result()
+
+    def _enqueue_due(self, session: KeptSession) -> None:
+        with session.use() as connection:
+            demand.enqueue_due(connection)
+
     def _ask_others(self) -> None:
         """Have second providers asked about held values: one call of each at a time, with threads that are free."""
-        with self._session() as connection:
+        with self._own.use() as connection:
             for provider in opinions.due(connection):
                 busy = sum(one.call.provider == provider for one in self._in_flight.values())
                 if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
@@ -365,7 +360,7 @@ class Refresher:
         """
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             return
-        with self._session() as connection:
+        with self._own.use() as connection:
             self._claim_calls(connection)
 
     def _claim_calls(self, connection: Connection) -> None:

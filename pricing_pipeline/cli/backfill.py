@@ -33,7 +33,7 @@ def backfill(
     settings = load_settings()
     urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
     cost, failures, cancelled = _NO_COST, list[reads.Failure](), 0
-    with open_engine(settings, pool_size=6) as engine:
+    with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = checked(connection, data_type, first, last, symbols)
         with _progress(data_type, quiet=as_json) as show:

@@ -64,4 +64,4 @@ _MAKING = Lock()
 @cache
 def _engine(url: str) -> Engine:
     # Ten threads store answers beside the coordinating one.
-    return make_engine(url, pool_size=6)
+    return make_engine(url, pool_size=7)
