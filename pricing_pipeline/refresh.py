@@ -318,7 +318,12 @@ class Refresher:
         """Queue what is due, in two sessions at once: each takes the data types that the other has not begun."""
         helped = self._helper.submit(self._enqueue_due, self._second)
         self._enqueue_due(self._own)
-        helped.result()
+        try:
+            helped.result()
+        except (DatabaseError, DBAPIError) as error:
+            _LOG.warning(
+                "a session that shared the staleness check failed, the next check does its part: %s", error
+            )
 
     def _enqueue_due(self, session: KeptSession) -> None:
         with session.use() as connection:

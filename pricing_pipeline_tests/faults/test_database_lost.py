@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg import Connection
 
 from pricing_pipeline import sample
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.engine import driver_rows, make_engine
 from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.refresh import Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -49,6 +51,25 @@ def test_an_idle_session_that_was_cut_off_goes_unnoticed(core: Core, database_ur
                 " WHERE application_name = 'pricing-pipeline' AND datname = current_database()"
             ).fetchone()
             assert cut == (1,)
+
+
+def test_b8_a_session_that_shares_the_checks_may_be_cut_off(
+    core: Core, refresher: Refresher, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its part of a check is done by the next one, and the drain does not even pause."""
+    cut: set[int] = set()
+
+    def is_noticed() -> bool:
+        shared = refresher._second._connection
+        if shared is not None and not cut:
+            cut.add(driver_rows(shared, "SELECT pg_backend_pid()", {})[0][0])
+            core.call("SELECT pg_terminate_backend(:pid, 60000)", pid=min(cut))
+        return "shared the staleness check" in caplog.text
+
+    work_until(refresher, is_noticed)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: core.statuses() == {"AAPL": "completed"})
+    assert "trying again" not in caplog.text
 
 
 def test_b11_sessions_cut_off_at_random_cost_nothing(
