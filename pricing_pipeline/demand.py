@@ -126,7 +126,7 @@ def pause_instruments(
 
 
 def enqueue_due(connection: Connection) -> int:
-    """Queue every pair that is due and stale; returns how many. A check beside another does nothing."""
+    """Queue every pair that is due and stale; returns how many. Checks at once share the data types between them."""
     return int(connection.execute(query("demand.enqueue_due")).scalar_one())
 
 

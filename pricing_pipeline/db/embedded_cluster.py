@@ -22,6 +22,7 @@ from pricing_pipeline.processes import child_setup
 # Written into postgresql.conf when the cluster is made; from then on the file is the user's to change.
 _TUNING = {
     "shared_buffers": "128MB",
+    "wal_buffers": "16MB",  # of fewer, sessions that write much at once wait for each other
     "max_connections": "100",
     "max_wal_size": "1GB",
     "random_page_cost": "1.1",
