@@ -206,6 +206,24 @@ def test_f4_what_its_own_judge_calls_fresh_is_looked_at_again(core: Core, clock:
     assert why(core).state == "not_due"
 
 
+def test_f4_what_its_own_judge_fails_on(core: Core, clock: Clock) -> None:
+    """Whoever reads the price is told that it is stale, so this must not say that it is fresh."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows(
+        "CREATE FUNCTION pricing.own_judge(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
+        " LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET staleness_function = 'own_judge' WHERE data_type = :type",
+        type=QUOTE,
+    )
+    core.refresh()
+    (price,) = core.read("AAPL").prices
+    found = why(core)
+    assert (price.fresh, found.state, "pricing.own_judge" in found.sentence) == (False, "unjudged", True)
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").due_at  # type: ignore[union-attr]
+
+
 def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     watched(core, clock)
     core.rows("DELETE FROM pricing.provider_routing WHERE data_type = 'equity_quote'")

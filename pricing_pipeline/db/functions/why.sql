@@ -163,6 +163,14 @@ BEGIN
         since := fetched_at;
         next_at := CASE WHEN kind.staleness_function = 'is_market_stale'
                         THEN pricing.next_value_at(wanted_type, wanted_symbol, fetched_at, ttl) ELSE fetched_at + ttl END;
+        IF kind.staleness_function <> 'is_market_stale' AND kind.table_name = 'latest_price_' || wanted_type
+                AND pricing.is_stale(wanted_type, fetched_at, (extract(epoch FROM ttl) / 60)::integer) THEN
+            state := 'unjudged';
+            sentence := said || pg_catalog.format(
+                'pricing.%s fails on it, so it counts as stale and is asked for once per TTL, next after %s. `pricing-pipeline status` shows why',
+                kind.staleness_function, pricing.said_time(next_at));
+            RETURN;
+        END IF;
         IF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
             state := 'source_frozen';
             since := price.changed_at;
