@@ -8,6 +8,7 @@ _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
+_STALENESS = f"{_TESTS}/integration/test_staleness.py"
 _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
@@ -144,7 +145,39 @@ MUTANTS = (
         "enqueue_due",
         "pg_try_advisory_xact_lock(",
         "NULL IS DISTINCT FROM (",
-        (f"{_TESTS}/integration/test_staleness.py",),
+        (_STALENESS,),
+    ),
+    Mutant(
+        "a check that did not get through all says that it did",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "IF judged.is_all AND (",
+        "IF (",
+        (f"{_STALENESS}::test_b8_what_one_check_leaves_the_next_one_takes",),
+    ),
+    Mutant(
+        "what a check passed by is never looked for",
+        f"{_FUNCTIONS}/staleness.sql",
+        "lift_marks",
+        "d.due_at < m.queued_until",
+        "d.due_at < '-infinity'",
+        (f"{_STALENESS}::test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later",),
+    ),
+    Mutant(
+        "a mark of the future is believed",
+        f"{_FUNCTIONS}/staleness.sql",
+        "enqueue_due",
+        "CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END",
+        "coalesce(m.queued_until, '-infinity')",
+        (f"{_STALENESS}::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
+    ),
+    Mutant(
+        "a check begins at the beginning each time",
+        f"{_FUNCTIONS}/staleness.sql",
+        "enqueue_due",
+        "CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END",
+        "CAST('-infinity' AS timestamptz)",
+        (f"{_TESTS}/integration/test_plans.py::test_b6_a_backlog_is_passed_by_once",),
     ),
     Mutant(
         "a check that meets a live task never looks for it",

@@ -285,7 +285,7 @@ def test_contract_12_a_check_planned_while_nobody_watched_serves_when_many_do(co
         for number in range(10):  # from the sixth time on a session keeps its plans
             connection.execute(look, {"who": f"early {number}", "what": f"S{number}"})
             connection.execute(read, {"what": f"R{number}"})
-        connection.execute(text("UPDATE pricing.demand SET due_at = pricing.clock()"))
+        connection.execute(text("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL"))
         connection.execute(check)
         for statement in MANY_WATCH:
             connection.execute(text(statement))

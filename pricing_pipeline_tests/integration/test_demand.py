@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline import demand
 from pricing_pipeline.domain import FailureKind
 from pricing_pipeline.registry import reason
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
@@ -67,6 +67,7 @@ def test_a2_a_check_lifts_what_the_schedule_has_queued(core: Core, routes: str) 
         )
     core.heartbeat("ann", (NAV, "120841"), AAPL)
     core.refresh()
+    core.refresh(MFAPI)
     core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
     core.rows("SELECT pricing.enqueue_scheduled('mf_nav')")

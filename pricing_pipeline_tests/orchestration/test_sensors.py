@@ -55,7 +55,7 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
     months = [this_month()]
     request = requested(stage.tick(SENSOR))
     assert selected(request) == [QUOTE, FX]
@@ -223,7 +223,7 @@ def test_g3_two_sensors_at_once_queue_nothing_twice(stage: Stage, core: Core) ->
     pairs = [(QUOTE, f"S{number:03}") for number in range(300)]
     core.heartbeat("ann", *pairs)
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
+    core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), became_due_at = NULL")
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda _: stage.tick(SENSOR, '{"at": 7.0}'), range(2))
     assert sorted(task.symbol for task in core.tasks()) == [symbol for _, symbol in pairs]
