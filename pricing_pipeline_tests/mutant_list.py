@@ -403,8 +403,8 @@ MUTANTS = (
         "every heartbeat is taken for the first",
         f"{_FUNCTIONS}/demand.sql",
         "heartbeat",
-        "a.subscribed_at = now_ AS is_new",
-        "true AS is_new",
+        "RETURN 0;\n        END IF;\n    END IF;",
+        "PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN 0;\n        END IF;\n    END IF;",
         (f"{_CONTRACTS}::test_contract_07_looking_again_writes_nothing_but_that_one_looks",),
     ),
     Mutant(
