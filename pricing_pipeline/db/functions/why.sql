@@ -163,7 +163,7 @@ BEGIN
         since := fetched_at;
         next_at := CASE WHEN kind.staleness_function = 'is_market_stale'
                         THEN pricing.next_value_at(wanted_type, wanted_symbol, fetched_at, ttl) ELSE fetched_at + ttl END;
-        IF kind.staleness_function <> 'is_market_stale' AND kind.table_name = 'latest_price_' || wanted_type
+        IF kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') AND kind.table_name = 'latest_price_' || wanted_type
                 AND pricing.is_stale(wanted_type, fetched_at, (extract(epoch FROM ttl) / 60)::integer) THEN
             state := 'unjudged';
             sentence := said || pg_catalog.format(
