@@ -94,6 +94,22 @@ class Core:
         with self.engine.begin() as connection:
             return connection.execute(text(sql), parameters).scalar_one()
 
+    def judge_by(self, body: str, *data_types: str, language: str = "sql") -> None:
+        """Give these data types a staleness function of their own, `pricing.own_judge`."""
+        self.rows(
+            "CREATE FUNCTION pricing.own_judge(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
+            f" LANGUAGE {language} AS '{body}'"
+        )
+        self.rows(
+            "UPDATE pricing.data_type_registry SET staleness_function = 'own_judge' WHERE data_type = ANY (:types)",
+            types=list(data_types),
+        )
+
+    def break_judge(self, data_type: str) -> None:
+        """Give a data type a staleness function that fails."""
+        body = "BEGIN RAISE EXCEPTION ''no such calendar'' USING ERRCODE = ''22012''; END"
+        self.judge_by(body, data_type, language="plpgsql")
+
     def tasks(self, symbol: str | None = None) -> Sequence[Row[Any]]:
         """Tasks in every state, oldest first."""
         return self.rows(

@@ -134,30 +134,19 @@ def test_b9_a_duty_that_waits_for_a_lock_gives_up_after_a_second(core: Core, dat
 # Warnings
 
 
-def break_type(core: Core) -> None:
-    """A staleness function that fails, for one type of two."""
-    core.rows(
-        "CREATE FUNCTION pricing.is_broken(fetched_at timestamptz, ttl_minutes integer) RETURNS boolean"
-        " LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''broken judge'' USING ERRCODE = ''22012''; END'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'is_broken' WHERE data_type = 'fx_rate'"
-    )
-
-
 def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(
     core: Core, clock: Clock, cli: CommandLine
 ) -> None:
     core.heartbeat("ann", (FX, "EUR/USD"), (QUOTE, "AAPL"))
     core.refresh()
-    break_type(core)
+    core.break_judge(FX)
     for _ in range(3):
         clock.advance(20)
         core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
         core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'")
         assert core.enqueue_due() == 2
         core.refresh()
-    said = "staleness cannot be judged, and what is due counts as stale: broken judge"
+    said = "staleness cannot be judged, and what is due counts as stale: no such calendar"
     assert warnings(core) == [("enqueue_due", FX, "22012", said)], "once a minute is enough"
     clock.advance(45)
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE became_due_at IS NULL")
@@ -171,7 +160,7 @@ def test_b8_a_type_whose_check_fails_is_seen_and_stops_no_other(
         "sqlstate": "22012",
         "message": said,
     }
-    assert "broken judge" in cli("status").stdout
+    assert "no such calendar" in cli("status").stdout
     clock.advance(86_400)
     assert cli("status", "--json").json["warnings"] == []
 

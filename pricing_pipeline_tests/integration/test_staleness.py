@@ -23,22 +23,6 @@ AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, DAY = 60, 86_400
 
 
-def judge_by(core: Core, body: str, *data_types: str, language: str = "sql") -> None:
-    """Give these data types a staleness function of their own."""
-    core.rows(
-        "CREATE FUNCTION pricing.own_judge(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
-        f" LANGUAGE {language} AS '{body}'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'own_judge' WHERE data_type = ANY (:data_types)",
-        data_types=list(data_types),
-    )
-
-
-def break_staleness(core: Core, data_type: str) -> None:
-    judge_by(core, "BEGIN RAISE EXCEPTION ''no such calendar''; END", data_type, language="plpgsql")
-
-
 def test_b4_a_ttl_that_is_not_positive_is_refused(core: Core) -> None:
     for ttl in (0, -1, None):
         with pytest.raises(DBAPIError, match="a TTL must be a positive number of minutes"):
@@ -117,7 +101,7 @@ def test_b3_a_longer_ttl_of_ones_own_spares_fetches(core: Core, clock: Clock) ->
 
 def test_b6_what_a_calendar_calls_fresh_is_not_judged_every_second(core: Core, clock: Clock) -> None:
     """A staleness function may say fresh past the TTL; 80,000 such pairs must not cost every tick."""
-    judge_by(core, "SELECT stamp IS NULL", QUOTE, DAILY)
+    core.judge_by("SELECT stamp IS NULL", QUOTE, DAILY)
     core.heartbeat("ann", AAPL, (DAILY, "AAPL"))
     assert core.refresh() == 2
     clock.advance(2 * DAY)
@@ -132,7 +116,7 @@ def test_b8_one_broken_type_does_not_stop_the_others(
     core.heartbeat("ann", AAPL, (FX, "EUR/USD"), (NAV, "118632"))
     core.refresh()
     core.refresh(MFAPI)
-    break_staleness(core, FX)
+    core.break_judge(FX)
     clock.advance(2 * DAY)
     warnings: list[str] = []
     connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
@@ -147,7 +131,7 @@ def test_b8_one_broken_type_does_not_stop_the_others(
 def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (FX, "EUR/USD"))
     core.refresh()
-    break_staleness(core, FX)
+    core.break_judge(FX)
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock()")
     assert core.enqueue_due() == 1
     core.refresh()
@@ -160,7 +144,7 @@ def test_b7_a_failed_check_counts_as_stale_at_most_once_per_ttl(core: Core, cloc
 
 def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core, clock: Clock) -> None:
     """A function that gives no verdict, and a table of one's own that nobody fills."""
-    judge_by(core, "SELECT CAST(NULL AS boolean)", FX)
+    core.judge_by("SELECT CAST(NULL AS boolean)", FX)
     core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
@@ -176,7 +160,7 @@ def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core,
 
 
 def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
-    break_staleness(core, FX)
+    core.break_judge(FX)
     assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2
     assert set(core.statuses()) == {"AAPL", "EUR/USD"}
 

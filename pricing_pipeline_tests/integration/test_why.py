@@ -209,14 +209,7 @@ def test_f4_what_its_own_judge_calls_fresh_is_looked_at_again(core: Core, clock:
 def test_f4_what_its_own_judge_fails_on(core: Core, clock: Clock) -> None:
     """Whoever reads the price is told that it is stale, so this must not say that it is fresh."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.rows(
-        "CREATE FUNCTION pricing.own_judge(stamp timestamptz, ttl_minutes integer) RETURNS boolean"
-        " LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no such calendar''; END'"
-    )
-    core.rows(
-        "UPDATE pricing.data_type_registry SET staleness_function = 'own_judge' WHERE data_type = :type",
-        type=QUOTE,
-    )
+    core.break_judge(QUOTE)
     core.refresh()
     (price,) = core.read("AAPL").prices
     found = why(core)
