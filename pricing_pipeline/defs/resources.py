@@ -63,5 +63,5 @@ _MAKING = Lock()
 
 @cache
 def _engine(url: str) -> Engine:
-    # Ten threads store answers beside the coordinating one.
+    # Four answers are stored at a time, beside the two sessions of the coordinating thread and what it does in others.
     return make_engine(url, pool_size=7)
