@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, opinions, queue, registry, settling
-from pricing_pipeline.db.engine import KeptSession, autocommitting
+from pricing_pipeline.db.engine import KeptSession, autocommitting, is_lock_timeout
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -56,6 +56,8 @@ _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
+_PASSED_OVER_SECONDS = 10.0
+"""How long a provider is left alone whose state somebody else has locked."""
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -121,6 +123,7 @@ class Refresher:
         self._wake_up: WakeUp | None = None
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
+        self._passed_over_until: dict[str, float] = {}
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
         self._are_keys_known = False
@@ -358,7 +361,7 @@ class Refresher:
         future.add_done_callback(lambda _: self._woken.set())
 
     def _start_calls(self) -> None:
-        """Hand free threads to providers with work, each within its own share.
+        """Hand free threads to providers with work.
 
         Only as many calls are claimed as can start now: a call that waited would reach the provider
         long after its units were counted.
@@ -369,17 +372,45 @@ class Refresher:
             self._claim_calls(connection)
 
     def _claim_calls(self, connection: Connection) -> None:
-        providers = queue.providers_with_work(connection)
+        """First give each provider its fair share of the threads, then what is left to the most urgent work."""
+        now = time.monotonic()
         busy = Counter(one.call.provider for one in self._in_flight.values())
-        for provider, most in providers.items():
-            free = min(MAX_IN_FLIGHT - len(self._in_flight), most - busy[provider])
-            if free <= 0 or provider not in self._clients:
-                continue
-            calls = queue.claim(
-                connection, provider, self._worker, free, self._run_id, self._clients[provider].key_names
-            )
-            for call in calls:
-                self._submit(call, partial(self._make, call))
+        waiting = {
+            provider: most
+            for provider, most in queue.providers_with_work(connection).items()
+            if provider in self._clients and self._passed_over_until.get(provider, now) <= now
+        }
+        share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
+        for at_most in (share, MAX_IN_FLIGHT):
+            for provider, most in list(waiting.items()):
+                free = min(MAX_IN_FLIGHT - len(self._in_flight), min(most, at_most) - busy[provider])
+                if free <= 0:
+                    continue
+                calls = self._claim(connection, provider, free)
+                if calls is None:
+                    return  # one wait for a lock is enough for one round
+                for call in calls:
+                    self._submit(call, partial(self._make, call))
+                busy[provider] += len(calls)
+                if len(calls) < free:
+                    del waiting[provider]  # it allows no more now
+
+    def _claim(self, connection: Connection, provider: str, most: int) -> list[Call] | None:
+        """Claim at most so many calls of a provider; None, after a second, when somebody else holds its state."""
+        keys = self._clients[provider].key_names
+        try:
+            return queue.claim(connection, provider, self._worker, most, self._run_id, keys)
+        except DBAPIError as error:
+            if not is_lock_timeout(error):
+                raise
+        self._passed_over_until[provider] = time.monotonic() + _PASSED_OVER_SECONDS
+        _LOG.warning(
+            "%s is passed over for %.0f s: another session has locked its row of pricing.provider_state. "
+            "SELECT * FROM pg_stat_activity WHERE state = 'idle in transaction' shows who may have",
+            provider,
+            _PASSED_OVER_SECONDS,
+        )
+        return None
 
     def _collect(self, timeout: float) -> None:
         """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""

@@ -18,6 +18,7 @@ _BARS = f"{_TESTS}/unit/test_bars.py"
 _QUOTES = f"{_TESTS}/integration/test_quotes.py"
 _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
+_CLAIMS_MOVE = f"{_TESTS}/integration/test_claims_move.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
 _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
@@ -254,9 +255,9 @@ MUTANTS = (
     Mutant(
         "a half-open breaker lets any number through",
         f"{_FUNCTIONS}/claim.sql",
-        "claim_calls",
-        "is_probe := state.breaker <> 'closed';",
-        "is_probe := false;",
+        "allowance_of",
+        "allowed.is_probe := state.breaker <> 'closed';",
+        "allowed.is_probe := false;",
         (_BREAKER,),
     ),
     Mutant(
@@ -369,8 +370,8 @@ MUTANTS = (
         "a claim that has too little to go on with does not look from the first task on",
         f"{_FUNCTIONS}/claim.sql",
         "claim_calls",
-        "is_going_on := cardinality(taken.ids) = most_tasks;",
-        "is_going_on := taken.ids IS NOT NULL;",
+        "resumes := cardinality(tasks) = allowed.most_tasks;",
+        "resumes := cardinality(tasks) > 0;",
         (
             f"{_TESTS}/faults/test_backlog.py::test_b16_a_claim_that_goes_on_never_misses_what_was_put_back_before_it",
         ),
@@ -378,10 +379,67 @@ MUTANTS = (
     Mutant(
         "a claim waits for rows that others hold",
         f"{_FUNCTIONS}/claim.sql",
-        "claim_calls",
-        "LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;\n    END IF;",
-        "LIMIT most_tasks FOR UPDATE) r;\n    END IF;",
+        "pick_tasks",
+        "FOR UPDATE OF q SKIP LOCKED",
+        "FOR UPDATE OF q",
         (f"{_FENCE}::test_a3_a_claim_passes_over_a_task_that_is_locked",),
+    ),
+    *(
+        Mutant(name, f"{_FUNCTIONS}/claim.sql", within, old, new, (_CLAIMS_MOVE,))
+        for name, within, old, new in (
+            (
+                "what a provider cannot fetch hides what it can",
+                "pick_tasks",
+                "          AND q.data_type IN (SELECT k.data_type FROM callable k)\n",
+                "",
+            ),
+            (
+                "what costs more than is left hides what costs less",
+                "pick_tasks",
+                " AND c.units_per_call + c.units_per_symbol <= allowed.units_left",
+                "",
+            ),
+            (
+                "what the quota does not allow hides what it allows",
+                "pick_tasks",
+                "WHEN -2 THEN backfill_bytes WHEN -1 THEN scheduled_bytes ELSE other_bytes END",
+                "WHEN -9 THEN 0 ELSE q.est_bytes END",
+            ),
+            (
+                "a backfill takes the one call of a viewer",
+                "claim_calls",
+                "(NOT allowed.is_single OR NOT pricing.has_viewers_waiting(wanted_provider))",
+                "true",
+            ),
+            (
+                "a probe is of several tasks",
+                "allowance_of",
+                "CASE WHEN allowed.is_probe THEN 1",
+                "CASE WHEN false THEN 1",
+            ),
+            ("no backfill is ever lifted", "claim_calls", "state.claims % 10 = 9", "false"),
+            ("a call asks for more units than are left", "fitting_tasks", "fitting >= most OR ", ""),
+        )
+    ),
+    Mutant(
+        "claims of two providers look at once",
+        f"{_FUNCTIONS}/claim.sql",
+        "await_claims",
+        "FOR UPDATE SKIP LOCKED",
+        "",
+        (
+            f"{_TESTS}/faults/test_contention.py::test_b17_two_providers_are_never_asked_for_one_symbol_at_once",
+        ),
+    ),
+    Mutant(
+        "a task's history grows with each snooze",
+        f"{_FUNCTIONS}/queue.sql",
+        "append_errors",
+        "jsonb_array_length(errors) >= 12",
+        "false",
+        (
+            f"{_QUEUE_FAILURES}::test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others",
+        ),
     ),
     Mutant(
         "a broken judge ends its check",

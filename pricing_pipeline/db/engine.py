@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
 _READ_ONLY = "25006"
+_LOCK_TIMEOUT = "55P03"
 _CURSOR = "pricing_pipeline.cursor"
 
 
@@ -141,6 +142,11 @@ def _raise_as_sqlalchemys(
         connection.invalidate(error)
     _raise_clear(connection.engine.url, error, is_disconnect=is_disconnect)
     raise DBAPIError.instance(statement, None, error, psycopg.Error) from error
+
+
+def is_lock_timeout(error: DBAPIError) -> bool:
+    """Whether a statement gave up because somebody else held a lock for too long."""
+    return getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT
 
 
 def checked_url(url: str, setting: str = "PRICING_DATABASE_URL") -> URL:

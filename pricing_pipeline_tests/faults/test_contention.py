@@ -62,6 +62,42 @@ def test_a3_no_task_is_ever_taken_twice(core: Core, database_url: str) -> None:
     audit(core, acknowledged=2000)
 
 
+def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, database_url: str) -> None:
+    """Each claim sees the calls that others, of whatever provider, have claimed."""
+    core.lift_limits(batch_size=3)
+    rounds, shared = 60, symbols(3)
+    for data_type in (QUOTE, NAV):
+        core.enqueue(data_type, *shared)
+    together = threading.Barrier(2)
+    doubled: list[str] = []
+
+    def claim(number: int) -> None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for _ in range(rounds):
+                together.wait(PATIENCE)
+                connection.execute("SELECT pricing.claim_calls(%s, 'w', 3)", [(TWELVEDATA, MFAPI)[number]])
+                if together.wait(PATIENCE) == 0:
+                    doubled.extend(
+                        row.symbol
+                        for row in core.rows(
+                            "SELECT symbol FROM pricing.api_call_queue_live WHERE status = 'processing'"
+                            " GROUP BY 1 HAVING count(*) > 1"
+                        )
+                    )
+                    core.rows(
+                        "SELECT pricing.release_tasks(array_agg(id), claim_token) FROM pricing.api_call_queue_live"
+                        " WHERE status = 'processing' GROUP BY claim_token"
+                    )
+                    core.rows(
+                        "SELECT pricing.settle_call(call_id, 'ok', 200, 1) FROM pricing.collector_call_log"
+                    )
+                together.wait(PATIENCE)
+
+    assert at_once(2, claim) == []
+    assert doubled == []
+    assert core.one("SELECT count(DISTINCT provider) FROM pricing.collector_call_log") == 2
+
+
 def test_a1_sixteen_enqueuers_make_each_task_once(core: Core, database_url: str) -> None:
     """FAULTS 4: `NOT EXISTS` alone let 501 rows in for 500 symbols."""
     results = crowd(16, "enqueue", url=database_url, data_type=QUOTE, symbols=symbols(500), rounds=5)

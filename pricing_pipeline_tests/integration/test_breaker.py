@@ -121,6 +121,7 @@ def test_b16_exactly_one_probe_whose_success_closes_it(core: Core, clock: Clock)
 
 
 def test_b16_a_failed_probe_doubles_the_wait_up_to_ten_minutes(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.api_call_queue_live SET priority = 0")
     opened(core)
     for wait in (60, 120, 240, 480, 600, 600):
         assert core.allowance().breaker_seconds == pytest.approx(wait)
@@ -133,6 +134,25 @@ def test_b16_a_failed_probe_doubles_the_wait_up_to_ten_minutes(core: Core, clock
     clock.advance(1)
     opened(core)
     assert core.allowance().breaker_seconds == pytest.approx(60), "a success resets the doubling"
+
+
+def test_b16_while_a_viewer_waits_a_probe_is_made_every_minute(core: Core, clock: Clock) -> None:
+    """So viewers have their prices within a minute of the provider's return (FAULTS 30)."""
+    opened(core)
+    for wait in (60, 120, 240, 480, 600):
+        assert core.allowance().breaker_seconds == pytest.approx(wait), (
+            "the wait for others doubles all the same"
+        )
+        clock.advance(59)
+        assert core.claim(max_calls=10) == []
+        clock.advance(1)
+        (probe,) = core.claim(max_calls=10)
+        assert len(probe.tasks) == 1
+        assert core.claim(max_calls=10) == [], "one across all workers"
+        settle(core, probe, DOWN)
+    clock.advance(60)
+    calls(core, None)
+    assert breaker(core) == "closed"
 
 
 def test_b16_what_failed_before_it_closed_does_not_open_it_again(core: Core, clock: Clock) -> None:

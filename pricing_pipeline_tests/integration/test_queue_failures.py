@@ -221,3 +221,26 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
     assert pair.held_until > core.clock()
+
+
+# History
+
+
+def test_b11_a_history_keeps_the_first_and_the_last_entries_and_counts_the_others(
+    core: Core, clock: Clock
+) -> None:
+    """A task that is snoozed all day must not grow with each snooze: 1,500 made failing fifty times as slow."""
+    core.enqueue(QUOTE, "AAPL")
+    for number in range(1, 41):
+        core.fail(core.claim_one(), FailureKind.THROTTLED, f"refusal {number}", retry_after=1)
+        clock.advance(2)
+        core.promote()
+    errors = core.task("AAPL").errors
+    assert [error["message"] for error in errors] == [
+        "refusal 1",
+        "29 entries are left out here",
+        *(f"refusal {number}" for number in range(31, 41)),
+    ]
+    assert errors[1]["kind"] == "left_out"
+    assert errors[1]["left_out"] == 29
+    assert errors[0]["at"] < errors[1]["at"] < errors[2]["at"]

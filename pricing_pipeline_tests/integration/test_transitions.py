@@ -142,6 +142,11 @@ def forget(core: Core, clock: Clock) -> None:
     core.call("SELECT pricing.prune()")
 
 
+def forbid(core: Core, clock: Clock) -> None:
+    core.rows("DELETE FROM pricing.provider_capabilities WHERE fetcher = 'quote'")
+    core.call("SELECT pricing.fail_impossible_tasks()")
+
+
 RECOVER = later(61, "SELECT pricing.recover_tasks()")
 TAKEN: dict[tuple[str, str, str], Step] = {
     ("[*]", "pending", "check_type"): lambda core, clock: core.heartbeat("ann", (QUOTE, "AAPL")),
@@ -169,6 +174,7 @@ TAKEN: dict[tuple[str, str, str], Step] = {
         for state in ("pending", "scheduled", "processing")
     },
     **{(state, "cancelled", "retire_tasks"): retire for state in ("pending", "scheduled", "processing")},
+    **{(state, "failed", "fail_impossible_tasks"): forbid for state in ("pending", "scheduled")},
     **{(state, "pending", "retry_tasks"): by_id("retry_tasks") for state in ("failed", "cancelled")},
     **{(state, "[*]", "prune"): forget for state in ("completed", "failed", "cancelled")},
 }

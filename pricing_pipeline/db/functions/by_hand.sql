@@ -50,7 +50,7 @@ BEGIN
              enqueued_at, max_attempts, backfill_id, errors)
         SELECT r.id, r.data_type, r.symbol, r.window_start, r.window_end, r.new_provider, 'pending', r.priority,
                r.default_ttl_minutes, r.est_bytes, now_, r.max_attempts, r.backfill_id,
-               r.errors || jsonb_build_object('at', now_, 'kind', 'retried', 'attempt', r.attempt, 'message', 'tried again by hand')
+               pricing.append_errors(r.errors, jsonb_build_object('at', now_, 'kind', 'retried', 'attempt', r.attempt, 'message', 'tried again by hand'))
         FROM routed r ORDER BY r.data_type, r.symbol, r.window_start, r.window_end
         ON CONFLICT ON CONSTRAINT live_task_is_unique DO NOTHING
         RETURNING id)
@@ -113,7 +113,7 @@ BEGIN
              failure_kind, resolved_at)
         SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'cancelled', g.priority,
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claimed_at, g.worker,
-               g.call_id, g.backfill_id, g.errors || (entry || jsonb_build_object('attempt', g.attempt)), now_,
+               g.call_id, g.backfill_id, pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)), now_,
                kind, now_
         FROM gone g)
     SELECT array_agg(g.id) INTO withdrawn FROM gone g;
@@ -151,7 +151,61 @@ COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
 CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
     SELECT cardinality(pricing.withdraw(
-        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q JOIN pricing.data_type_registry r USING (data_type)
-         WHERE NOT r.is_active), 'retired', 'its data type was retired'))
+        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q LEFT JOIN pricing.data_type_registry r USING (data_type)
+         WHERE r.is_active IS NOT TRUE), 'retired', 'its data type was retired or deleted'))
 $$;
-COMMENT ON FUNCTION pricing.retire_tasks() IS 'Cancels the tasks of data types that were retired: nobody fetches them any more. Returns how many.';
+COMMENT ON FUNCTION pricing.retire_tasks() IS 'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. Returns how many.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fail_impossible_tasks() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    cause record;
+    failed integer := 0;
+BEGIN
+    FOR cause IN SELECT DISTINCT t.data_type FROM pricing.impossible_tasks() t WHERE t.is_misrouted ORDER BY 1 LOOP
+        PERFORM pricing.reroute_tasks(cause.data_type);
+    END LOOP;
+    FOR cause IN SELECT t.message, array_agg(t.id) AS ids FROM pricing.impossible_tasks() t GROUP BY 1 ORDER BY 1 LOOP
+        PERFORM pricing.bury(cause.ids, 'misconfigured',
+                             jsonb_build_object('at', pricing.clock(), 'kind', 'misconfigured', 'message', cause.message), cause.message);
+        failed := failed + cardinality(cause.ids);
+    END LOOP;
+    RETURN failed;
+END $$;
+COMMENT ON FUNCTION pricing.fail_impossible_tasks() IS
+    'Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.';
+
+
+CREATE OR REPLACE FUNCTION pricing.impossible_tasks()
+RETURNS TABLE (id bigint, data_type text, is_misrouted boolean, message text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH narrowest AS (
+        SELECT DISTINCT ON (l.provider, k.key_name) l.provider, l.name, coalesce(own.units, l.units) AS units
+        FROM pricing.provider_limits l LEFT JOIN pricing.provider_keys k ON k.provider = l.provider AND k.is_active
+        LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+        ORDER BY l.provider, k.key_name, coalesce(own.units, l.units)),
+    -- A key with more room may take what is too much for the others.
+    widest AS (
+        SELECT DISTINCT ON (n.provider) n.* FROM narrowest n ORDER BY n.provider, n.units DESC),
+    judged AS (
+        SELECT q.id, q.data_type, c.fetcher IS NULL AS is_misrouted, CASE
+            WHEN c.fetcher IS NULL THEN pg_catalog.format(
+                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider in pricing.provider_routing',
+                q.provider, r.fetcher, q.data_type)
+            WHEN c.units_per_call + c.units_per_symbol > w.units THEN pg_catalog.format(
+                'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise units in pricing.provider_limits; else route %s to another provider',
+                c.units_per_call + c.units_per_symbol, q.provider, w.name, w.units, q.data_type)
+            WHEN q.est_bytes > pricing.quota_for(p.quota_bytes, q.priority) THEN pg_catalog.format(
+                'it needs about %s bytes, and the quota of %s allows such work %s in 30 days. Raise quota_bytes in pricing.data_collectors if your plan allows more',
+                q.est_bytes, q.provider, pricing.quota_for(p.quota_bytes, q.priority)) END AS message
+        FROM pricing.api_call_queue_live q
+        JOIN pricing.data_type_registry r ON r.data_type = q.data_type
+        JOIN pricing.data_collectors p ON p.provider = q.provider
+        LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (q.provider, r.fetcher)
+        LEFT JOIN widest w ON w.provider = q.provider
+        WHERE q.status IN ('pending', 'scheduled') AND r.is_active)
+    SELECT j.id, j.data_type, j.is_misrouted, j.message FROM judged j WHERE j.message IS NOT NULL
+$$;
+COMMENT ON FUNCTION pricing.impossible_tasks() IS
+    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider cannot fetch them (is_misrouted), one symbol costs more than a limit allows, or its bytes are more than the quota allows.';

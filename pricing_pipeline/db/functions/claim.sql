@@ -1,4 +1,8 @@
 -- Taking tasks and planning calls, within what the provider allows now. Lock order: see queue.sql.
+--
+-- If one waiting task alone could be called now, a claim returns a call. So a task is picked only if it could be called
+-- alone: its provider can fetch it, and its units and bytes fit into what is left. What cannot be called is passed over
+-- and hides nothing. Tasks that can never be called are failed by a duty (fail_impossible_tasks in by_hand.sql).
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL, keys text[] DEFAULT NULL,
@@ -7,25 +11,18 @@ RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, wind
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;
     state pricing.provider_state;
-    collector pricing.data_collectors;
-    chosen record;
-    used bigint;
-    most_tasks integer;
-    is_probe boolean;
-    ahead bigint;
-    is_going_on boolean;
-    taken record;
-    calls refcursor;
+    allowed pricing.call_allowance;
+    tasks pricing.picked_task[];
+    first_pick pricing.picked_task[];
+    resumes boolean;
     planned record;
-    fitting integer;
-    size bigint;
-    est_bytes bigint;
     claimed integer := 0;
+    newest_call bigint;
 BEGIN
     IF NOT is_waited_for THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -33,207 +30,234 @@ BEGIN
     -- The lock makes looking at the allowance and taking from it one step, for all workers.
     SELECT * INTO state FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
-    claimed_at := now_;
-    claim_token := gen_random_uuid();
-    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider AND p.is_active;
-    -- Until breaker_until an open breaker waits, and a half-open one trusts that its probe is alive.
-    IF collector IS NULL OR state.breaker_until > now_ THEN
+    allowed := pricing.allowance_of(state, keys, max_calls, now_);
+    IF allowed.key_name IS NULL THEN
         RETURN;
     END IF;
-    is_probe := state.breaker <> 'closed';
-    -- Thousands of calls in a window took a millisecond of every claim; now of every 32nd. A clock that was set back
-    -- would log calls before the last count.
-    IF state.claims % 32 = 31 OR state.last_call_at > now_ THEN
-        PERFORM pricing.count_units(wanted_provider, now_);
-    END IF;
+    PERFORM pricing.await_claims();
 
-    SELECT r.key_name, r.units_left, r.is_pressed, r.is_feeling INTO chosen FROM pricing.key_room(wanted_provider, now_) r
-    WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
-    ORDER BY r.units_left DESC, r.key_name LIMIT 1;
-    IF chosen IS NULL THEN
-        RETURN;
+    -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
+    -- time, it would take the place of a person's.
+    IF state.claims % 10 = 9 AND (NOT allowed.is_single OR NOT pricing.has_viewers_waiting(wanted_provider)) THEN
+        first_pick := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807);
     END IF;
-    IF collector.request_delay_ms > 0 THEN
-        IF state.last_call_at > now_ - make_interval(
-               secs => collector.request_delay_ms / 1000.0 * CASE WHEN chosen.is_pressed THEN 2 ELSE 1 END) THEN
-            RETURN;
-        END IF;
-        max_calls := 1;
+    -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
+    -- one for a moment. It looks from the first task on as soon as it finds too little.
+    resumes := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
+    IF resumes THEN
+        tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -state.passed_priority, state.passed_cadence, state.passed_id);
+        resumes := cardinality(tasks) = allowed.most_tasks;
     END IF;
-    IF is_probe OR chosen.is_feeling THEN
-        max_calls := 1;
+    IF resumes IS NOT TRUE THEN
+        tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
     END IF;
-    used := pricing.bytes_used(wanted_provider, now_);
-    -- Locking more rows than the units can pay for would be work for nothing.
-    SELECT least(max_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
-                 CASE WHEN min(c.units_per_symbol) > 0 THEN chosen.units_left / min(c.units_per_symbol) END)
-    INTO most_tasks FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider;
-    IF is_probe THEN
-        most_tasks := 1;
-    END IF;
+    tasks := first_pick || tasks;
 
-    -- Every tenth claim begins with a backfill, so that live work never starves it.
-    IF state.claims % 10 = 9 THEN
-        SELECT q.id INTO ahead FROM pricing.api_call_queue_live q
-        WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.priority = -2
-          AND NOT pricing.is_in_work(q.symbol)
-        ORDER BY q.cadence_minutes, q.id LIMIT 1 FOR UPDATE SKIP LOCKED;
-    END IF;
-
-    -- Entries of finished tasks stay at the head of the index while a snapshot needs them. Where they are many, a claim
-    -- goes on after the last one for a moment; what has come before it is found by the next claim that looks from the
-    -- first task on, as one does when the moment is over or too little is left. The two looks stand side by side because a
-    -- condition that served both would be none that the index can begin at.
-    is_going_on := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
-    IF is_going_on THEN
-        WITH asked AS MATERIALIZED (
-            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
-        SELECT array_agg(r.id) AS ids, array_agg(r.place) AS places, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
-               array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
-               array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
-               array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
-        FROM (SELECT q.ctid AS place, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes,
-                     q.est_bytes, q.attempt, q.errors
-              FROM pricing.api_call_queue_live q
-              WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
-                AND q.priority = state.passed_priority AND q.cadence_minutes = state.passed_cadence AND q.id > state.passed_id
-                AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
-              ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;
-        is_going_on := cardinality(taken.ids) = most_tasks;
-    END IF;
-    IF is_going_on IS NOT TRUE THEN
-        WITH asked AS MATERIALIZED (
-            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
-        SELECT array_agg(r.id) AS ids, array_agg(r.place) AS places, array_agg(r.data_type) AS types, array_agg(r.symbol) AS symbols,
-               array_agg(r.window_start) AS starts, array_agg(r.window_end) AS ends, array_agg(r.priority) AS priorities,
-               array_agg(r.cadence_minutes) AS cadences, array_agg(r.est_bytes) AS sizes, array_agg(r.attempt + 1::smallint) AS attempts,
-               array_agg(CASE WHEN r.attempt = 0 THEN 1 ELSE pricing.batch_parts(r.errors) END) AS parts INTO taken
-        -- Busy symbols are left out here and not later: many tasks of one that is being fetched would hide all others.
-        -- Only what an open call has asked for can be busy, and little of what is pending is.
-        FROM (SELECT q.ctid AS place, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes,
-                     q.est_bytes, q.attempt, q.errors
-              FROM pricing.api_call_queue_live q
-              WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending' AND q.id IS DISTINCT FROM ahead
-                AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
-              ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT most_tasks FOR UPDATE SKIP LOCKED) r;
-    END IF;
-    IF ahead IS NOT NULL THEN
-        SELECT array_prepend(q.id, taken.ids) AS ids, array_prepend(q.ctid, taken.places) AS places, array_prepend(q.data_type, taken.types) AS types,
-               array_prepend(q.symbol, taken.symbols) AS symbols, array_prepend(q.window_start, taken.starts) AS starts,
-               array_prepend(q.window_end, taken.ends) AS ends, array_prepend(q.priority, taken.priorities) AS priorities,
-               array_prepend(q.cadence_minutes, taken.cadences) AS cadences, array_prepend(q.est_bytes, taken.sizes) AS sizes,
-               array_prepend(q.attempt + 1::smallint, taken.attempts) AS attempts,
-               array_prepend(CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END, taken.parts) AS parts
-        INTO taken FROM pricing.api_call_queue_live q WHERE q.id = ahead;
-    END IF;
-
-    IF taken.ids IS NULL THEN
-        RETURN;
-    END IF;
-
-    IF taken.types[1] = ALL (taken.types) AND taken.starts[1] = ALL (taken.starts) AND taken.ends[1] = ALL (taken.ends)
-       AND taken.parts[1] = ALL (taken.parts) THEN
-        -- Mostly all are of one kind, so that no two are for one symbol: nothing to sort and to group.
-        OPEN calls FOR
-            SELECT k.data_type, k.fetcher, taken.starts[1] AS window_start, taken.ends[1] AS window_end, k.units_per_call, k.units_per_symbol,
-                   taken.ids[n:n + k.most - 1] AS ids, taken.places[n:n + k.most - 1] AS places, taken.symbols[n:n + k.most - 1] AS symbols,
-                   taken.sizes[n:n + k.most - 1] AS sizes, taken.priorities[n:n + k.most - 1] AS priorities,
-                   taken.attempts[n:n + k.most - 1] AS attempts
-            FROM (SELECT t.data_type, t.fetcher, c.units_per_call, c.units_per_symbol,
-                         greatest(1, CASE WHEN taken.ends[1] = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / taken.parts[1]) AS most
-                  FROM pricing.data_type_registry t JOIN pricing.provider_capabilities c USING (fetcher)
-                  WHERE t.data_type = taken.types[1] AND c.provider = wanted_provider OFFSET 0) k
-            CROSS JOIN LATERAL generate_series(1, cardinality(taken.ids), k.most) AS n
-            LIMIT max_calls;
-    ELSE
-        OPEN calls FOR
-            WITH tasks AS MATERIALIZED (
-                SELECT * FROM unnest(taken.ids, taken.places, taken.types, taken.symbols, taken.starts, taken.ends, taken.priorities,
-                                     taken.sizes, taken.attempts, taken.parts) WITH ORDINALITY
-                    AS t (id, place, data_type, symbol, window_start, window_end, priority, est_bytes, attempt, parts, turn)),
-            kinds AS (
-                SELECT t.data_type, t.window_start, t.window_end, t.parts, array_agg(t.turn) AS turns, array_agg(t.id) AS ids,
-                       array_agg(t.place) AS places, array_agg(t.symbol) AS symbols, array_agg(t.est_bytes) AS sizes,
-                       array_agg(t.priority) AS priorities, array_agg(t.attempt) AS attempts
-                FROM (SELECT x.* FROM tasks x
-                      -- Calls for one symbol are made one after the other.
-                      WHERE x.turn IN (SELECT min(y.turn) FROM tasks y GROUP BY y.symbol)
-                      ORDER BY x.data_type, x.window_start, x.window_end, x.parts, x.turn) t
-                GROUP BY 1, 2, 3, 4)
-            SELECT k.data_type, t.fetcher, k.window_start, k.window_end, c.units_per_call, c.units_per_symbol,
-                   k.ids[n:n + part.most - 1] AS ids, k.places[n:n + part.most - 1] AS places, k.symbols[n:n + part.most - 1] AS symbols,
-                   k.sizes[n:n + part.most - 1] AS sizes, k.priorities[n:n + part.most - 1] AS priorities,
-                   k.attempts[n:n + part.most - 1] AS attempts
-            FROM kinds k JOIN pricing.data_type_registry t USING (data_type)
-            JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, t.fetcher)
-            CROSS JOIN LATERAL (
-                SELECT greatest(1, CASE WHEN k.window_end = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / k.parts) AS most) part
-            CROSS JOIN LATERAL generate_series(1, cardinality(k.ids), part.most) AS n
-            ORDER BY k.turns[n], n LIMIT max_calls;
-    END IF;
-
-    LOOP
-        FETCH calls INTO planned;
-        EXIT WHEN NOT FOUND;
-        fitting := cardinality(planned.ids);
-        -- The largest prefix that fits, into the units and into the quota.
-        IF planned.units_per_symbol > 0 THEN
-            fitting := least((chosen.units_left - planned.units_per_call) / planned.units_per_symbol, fitting);
-        END IF;
-        EXIT WHEN fitting < 1 OR chosen.units_left < planned.units_per_call;
-        est_bytes := 0;
-        FOREACH size IN ARRAY planned.sizes[:fitting] LOOP
-            est_bytes := est_bytes + size;
-        END LOOP;
-        IF used + est_bytes > pricing.quota_for(collector.quota_bytes, -2) THEN
-            SELECT count(*), sum(u.size) INTO fitting, est_bytes
-            FROM (SELECT s.size, s.priority, sum(s.size) OVER (ORDER BY s.place) AS so_far
-                  FROM unnest(planned.sizes[:fitting], planned.priorities) WITH ORDINALITY AS s (size, priority, place)) u
-            WHERE used + u.so_far <= pricing.quota_for(collector.quota_bytes, u.priority);
-            CONTINUE WHEN fitting < 1;
-        END IF;
-        key_name := chosen.key_name;
+    FOR planned IN SELECT * FROM pricing.group_calls(wanted_provider, tasks, allowed.most_calls) LOOP
+        planned.tasks := pricing.fitting_tasks(planned.tasks, planned.units_per_call, planned.units_per_symbol, allowed);
+        CONTINUE WHEN cardinality(planned.tasks) = 0;
+        SELECT array_agg(t.id), array_agg(t.symbol), array_agg(t.priority), array_agg((t.attempt + 1)::smallint), sum(t.est_bytes)
+        INTO ids, symbols, priorities, attempts, planned.est_bytes FROM unnest(planned.tasks) AS t;
+        planned.units := planned.units_per_call + cardinality(ids) * planned.units_per_symbol;
+        INSERT INTO pricing.collector_call_log AS c
+            (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
+        VALUES (wanted_provider, allowed.key_name, planned.data_type, claim_calls.symbols, planned.window_start, planned.window_end,
+                planned.units, planned.est_bytes, run, worker_name, now_)
+        RETURNING c.call_id INTO newest_call;
+        claim_token := coalesce(claim_token, gen_random_uuid());
+        UPDATE pricing.api_call_queue_live q
+        SET status = 'processing', attempt = q.attempt + 1, claim_token = claim_calls.claim_token, claimed_at = now_,
+            lease_until = now_ + lease, worker = worker_name, call_id = newest_call
+        WHERE q.ctid = ANY (ARRAY(SELECT t.place FROM unnest(planned.tasks) AS t));
+        call_id := newest_call;
+        key_name := allowed.key_name;
         data_type := planned.data_type;
         fetcher := planned.fetcher;
         window_start := nullif(planned.window_start, '-infinity');
         window_end := nullif(planned.window_end, 'infinity');
-        ids := planned.ids[:fitting];
-        symbols := planned.symbols[:fitting];
-        priorities := planned.priorities[:fitting];
-        attempts := planned.attempts[:fitting];
-        INSERT INTO pricing.collector_call_log AS c
-            (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-        VALUES (wanted_provider, claim_calls.key_name, claim_calls.data_type, claim_calls.symbols, planned.window_start,
-                planned.window_end, planned.units_per_call + fitting * planned.units_per_symbol, est_bytes,
-                run, worker_name, now_)
-        RETURNING c.call_id INTO claim_calls.call_id;
-        UPDATE pricing.api_call_queue_live q
-        SET status = 'processing', attempt = q.attempt + 1, claim_token = claim_calls.claim_token, claimed_at = now_,
-            lease_until = now_ + lease, worker = worker_name, call_id = claim_calls.call_id
-        WHERE q.ctid = ANY (planned.places[:fitting]);
+        claimed_at := now_;
         RETURN NEXT;
-        claimed := claimed + fitting;
-        chosen.units_left := chosen.units_left - planned.units_per_call - fitting * planned.units_per_symbol;
-        used := used + est_bytes;
+        claimed := claimed + cardinality(ids);
+        allowed.units_left := allowed.units_left - planned.units;
+        allowed.bytes_used := allowed.bytes_used + planned.est_bytes;
     END LOOP;
-    CLOSE calls;
-    IF claim_calls.call_id IS NULL THEN
+    IF newest_call IS NULL THEN
         RETURN;
     END IF;
 
     UPDATE pricing.provider_state s
     SET claims = s.claims + 1, last_call_at = now_,
-        breaker = CASE WHEN is_probe THEN 'half_open' ELSE 'closed' END,
-        breaker_until = CASE WHEN is_probe THEN now_ + lease END,
-        probe_call = CASE WHEN is_probe THEN claim_calls.call_id END,
-        -- Nothing that was seen and left may be passed over.
-        passed_at = CASE WHEN claimed = cardinality(taken.ids) AND (is_going_on OR pricing.is_littered())
-                         THEN CASE WHEN is_going_on THEN s.passed_at ELSE now_ END END,
-        passed_priority = taken.priorities[claimed], passed_cadence = taken.cadences[claimed], passed_id = taken.ids[claimed]
+        breaker = CASE WHEN allowed.is_probe THEN 'half_open' ELSE 'closed' END,
+        breaker_until = CASE WHEN allowed.is_probe THEN now_ + lease END,
+        probe_call = CASE WHEN allowed.is_probe THEN newest_call END,
+        -- The next claim may resume only if no task that was picked is left.
+        passed_at = CASE WHEN claimed = cardinality(tasks) AND (resumes OR pricing.is_littered())
+                         THEN CASE WHEN resumes THEN s.passed_at ELSE now_ END END,
+        passed_priority = tasks[claimed].priority, passed_cadence = tasks[claimed].cadence_minutes, passed_id = tasks[claimed].id
     WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, text, text[], boolean, interval) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.';
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a second.';
+
+
+CREATE OR REPLACE FUNCTION pricing.allowance_of(
+    state pricing.provider_state, keys text[], max_calls integer, now_ timestamptz) RETURNS pricing.call_allowance
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    allowed pricing.call_allowance;
+    collector pricing.data_collectors;
+    has_refused boolean;
+BEGIN
+    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = state.provider AND p.is_active;
+    IF collector.provider IS NULL OR (state.breaker_until > now_ AND NOT pricing.may_probe_early(state, now_)) THEN
+        RETURN NULL;
+    END IF;
+    -- Counting thousands of calls in a window takes a millisecond, so the counts are kept for 32 claims.
+    IF state.claims % 32 = 31 OR state.last_call_at > now_ THEN
+        PERFORM pricing.count_units(state.provider, now_);
+    END IF;
+    SELECT r.key_name, r.units_left, r.is_feeling INTO allowed.key_name, allowed.units_left, has_refused
+    FROM pricing.key_room(state.provider, now_) r
+    WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
+      AND NOT coalesce(collector.request_delay_ms > 0 AND state.last_call_at > now_ - make_interval(
+            secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_pressed THEN 2 ELSE 1 END), false)
+    ORDER BY r.units_left DESC, r.key_name LIMIT 1;
+    IF allowed.key_name IS NULL THEN
+        RETURN NULL;
+    END IF;
+    allowed.is_probe := state.breaker <> 'closed';
+    allowed.is_single := allowed.is_probe OR has_refused OR collector.request_delay_ms > 0 OR collector.max_in_flight = 1;
+    allowed.most_calls := CASE WHEN allowed.is_single THEN 1 ELSE max_calls END;
+    allowed.bytes_used := pricing.bytes_used(state.provider, now_);
+    allowed.quota_bytes := collector.quota_bytes;
+    -- Locking more rows than the units can pay for would be work for nothing.
+    SELECT CASE WHEN allowed.is_probe THEN 1
+                ELSE least(allowed.most_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
+                           CASE WHEN min(c.units_per_symbol) > 0 THEN greatest(allowed.units_left / min(c.units_per_symbol), 1) END) END
+    INTO allowed.most_tasks FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
+    RETURN allowed;
+END $$;
+COMMENT ON FUNCTION pricing.allowance_of(pricing.provider_state, text[], integer, timestamptz) IS
+    'What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.';
+
+
+CREATE OR REPLACE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamptz) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN state.breaker = 'open' AND state.breaker_since <= now_ - interval '1 minute' AND pricing.has_viewers_waiting(state.provider);
+END $$;
+COMMENT ON FUNCTION pricing.may_probe_early(pricing.provider_state, timestamptz) IS
+    'Whether an open breaker lets its probe through before breaker_until: a minute after it opened, while a viewer waits. So viewers have their prices within a minute of the provider''s return, however long it was away.';
+
+
+CREATE OR REPLACE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN coalesce((SELECT q.priority > 0 FROM pricing.api_call_queue_live q
+                     WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
+                     ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1), false);
+END $$;
+COMMENT ON FUNCTION pricing.has_viewers_waiting(text) IS 'Whether a task that a viewer waits for is pending at a provider.';
+
+
+CREATE OR REPLACE FUNCTION pricing.await_claims() RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Claims take a millisecond or two. If somebody holds the turn for longer, claims go on without it.
+    FOR try IN 1..250 LOOP
+        PERFORM FROM pricing.turns t WHERE t.name = 'claim' FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND;
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.await_claims() IS
+    'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits half a second at most.';
+
+
+CREATE OR REPLACE FUNCTION pricing.pick_tasks(
+    wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint)
+RETURNS pricing.picked_task[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    -- What is left of the quota for each class of work.
+    backfill_bytes bigint := pricing.quota_for(allowed.quota_bytes, -2) - allowed.bytes_used;
+    scheduled_bytes bigint := pricing.quota_for(allowed.quota_bytes, -1) - allowed.bytes_used;
+    other_bytes bigint := pricing.quota_for(allowed.quota_bytes, 0) - allowed.bytes_used;
+BEGIN
+    RETURN ARRAY(
+        WITH callable AS MATERIALIZED (
+            SELECT r.data_type FROM pricing.data_type_registry r JOIN pricing.provider_capabilities c USING (fetcher)
+            WHERE c.provider = wanted_provider AND r.is_active AND c.units_per_call + c.units_per_symbol <= allowed.units_left),
+        asked AS MATERIALIZED (
+            SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
+        SELECT ROW(q.ctid, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes,
+                   q.attempt, CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END)::pricing.picked_task
+        FROM pricing.api_call_queue_live q
+        WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
+          AND ((-q.priority), q.cadence_minutes, q.id) > (after_urgency, after_cadence, after_id)
+          AND q.data_type IN (SELECT k.data_type FROM callable k)
+          AND q.est_bytes <= CASE q.priority WHEN -2 THEN backfill_bytes WHEN -1 THEN scheduled_bytes ELSE other_bytes END
+          -- Only what an open call has asked for can be in work, and little of what is pending is.
+          AND (q.symbol NOT IN (SELECT a.symbol FROM asked a) OR NOT pricing.is_in_work(q.symbol))
+        ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT at_most FOR UPDATE OF q SKIP LOCKED);
+END $$;
+COMMENT ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, integer, integer, bigint) IS
+    'Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim''s order (urgency = -priority).';
+
+
+CREATE OR REPLACE FUNCTION pricing.group_calls(
+    wanted_provider text, picked pricing.picked_task[], at_most integer)
+RETURNS TABLE (data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer,
+               tasks pricing.picked_task[], units integer, est_bytes bigint)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH numbered AS MATERIALIZED (
+        SELECT row_number() OVER () AS turn, t AS task, t.data_type, t.symbol, t.window_start, t.window_end, t.parts FROM unnest(picked) AS t),
+    kinds AS (
+        SELECT n.data_type, n.window_start, n.window_end, n.parts, array_agg(n.task ORDER BY n.turn) AS tasks, array_agg(n.turn ORDER BY n.turn) AS turns
+        FROM numbered n
+        -- Calls for one symbol are made one after the other.
+        WHERE n.turn IN (SELECT min(x.turn) FROM numbered x GROUP BY x.symbol)
+        GROUP BY 1, 2, 3, 4)
+    SELECT k.data_type, r.fetcher, k.window_start, k.window_end, c.units_per_call, c.units_per_symbol,
+           k.tasks[n:n + batch.size - 1], NULL::integer, NULL::bigint
+    FROM kinds k JOIN pricing.data_type_registry r USING (data_type)
+    JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
+    CROSS JOIN LATERAL (
+        SELECT greatest(1, CASE WHEN k.window_end = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / k.parts) AS size) batch
+    CROSS JOIN LATERAL generate_series(1, cardinality(k.tasks), batch.size) AS n
+    ORDER BY k.turns[n] LIMIT at_most;
+END $$;
+COMMENT ON FUNCTION pricing.group_calls(text, pricing.picked_task[], integer) IS
+    'Groups tasks into calls of one data type and window, the most urgent first, each symbol once.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fitting_tasks(
+    tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance)
+RETURNS pricing.picked_task[]
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    task pricing.picked_task;
+    used bigint := allowed.bytes_used;
+    most bigint := cardinality(tasks);
+    fitting integer := 0;
+BEGIN
+    IF units_per_symbol > 0 THEN
+        most := least(most, (allowed.units_left - units_per_call) / units_per_symbol);
+    ELSIF units_per_call > allowed.units_left THEN
+        most := 0;
+    END IF;
+    FOREACH task IN ARRAY tasks LOOP
+        used := used + task.est_bytes;
+        EXIT WHEN fitting >= most OR used > pricing.quota_for(allowed.quota_bytes, task.priority);
+        fitting := fitting + 1;
+    END LOOP;
+    RETURN tasks[:fitting];
+END $$;
+COMMENT ON FUNCTION pricing.fitting_tasks(pricing.picked_task[], integer, integer, pricing.call_allowance) IS
+    'The largest prefix of a call''s tasks that fits into the units and bytes that are left.';
 
 
 CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void
@@ -260,12 +284,16 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM pricing.collector_call_log c
-        JOIN pricing.api_call_queue_live q
-            ON (q.data_type, q.symbol, q.window_start, q.window_end) = (c.data_type, wanted_symbol, c.window_start, c.window_end)
-        WHERE c.finished_at IS NULL AND wanted_symbol = ANY (c.symbols) AND q.status = 'processing');
+        WHERE c.finished_at IS NULL AND wanted_symbol = ANY (c.symbols)
+          -- A call stays open for a while after its tasks were recovered from a lost worker.
+          AND (EXISTS (SELECT FROM pricing.api_call_queue_live q
+                       WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (c.data_type, wanted_symbol, c.window_start, c.window_end)
+                         AND q.status = 'processing')
+               OR (c.started_at > pricing.clock() - interval '60 seconds' AND EXISTS (
+                       SELECT FROM pricing.second_opinions o WHERE o.call_id = c.call_id AND o.answered_at IS NULL))));
 END $$;
 COMMENT ON FUNCTION pricing.is_in_work(text) IS
-    'Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.';
+    'Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer

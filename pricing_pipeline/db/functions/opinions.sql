@@ -130,6 +130,11 @@ BEGIN
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
+    PERFORM pricing.await_claims();
+    IF EXISTS (SELECT FROM unnest(symbols) AS s (symbol) WHERE pricing.is_in_work(s.symbol)) THEN
+        refusal := pg_catalog.format('%s is being asked for in this moment. Try again in some seconds', first_.symbol);
+        RETURN;
+    END IF;
     SELECT r.key_name, r.units_left INTO chosen FROM pricing.key_room(wanted_provider, now_) r
     WHERE r.is_usable AND r.units_left >= able.units_per_call + able.units_per_symbol AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(last_call > now_ - make_interval(

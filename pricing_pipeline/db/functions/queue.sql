@@ -75,7 +75,7 @@ BEGIN
             SELECT coalesce(sum(news.tasks), 0), bool_or((
                        SELECT q.id FROM pricing.api_call_queue_live q
                        WHERE q.provider = news.provider AND q.run_after IS NULL AND q.status = 'pending'
-                       ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL),
+                       ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL),
                    (SELECT jsonb_object_agg(m.data_type, m.symbols)
                     FROM (SELECT x.data_type, jsonb_agg(DISTINCT x.symbol) AS symbols FROM misrouted x GROUP BY 1) m),
                    (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
@@ -303,7 +303,7 @@ BEGIN
                                     THEN make_interval(mins => greatest(least(q.cadence_minutes, 60), 1)) * 2 ^ (q.attempt - 1)
                                 ELSE (ARRAY['5 seconds', '30 seconds', '2 minutes']::interval[])[least(q.attempt, 3)]
                            END * (1 + random() * 0.2),
-        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+        errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     WHERE q.id = ANY (held) AND NOT is_permanent
       AND CASE WHEN snoozed THEN q.enqueued_at > now_ - interval '24 hours' ELSE q.attempt < q.max_attempts END;
 
@@ -314,6 +314,26 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
     'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+DECLARE
+    entry jsonb;
+    left_out integer;
+BEGIN
+    FOR entry IN SELECT jsonb_array_elements(CASE jsonb_typeof(added) WHEN 'array' THEN added ELSE jsonb_build_array(added) END) LOOP
+        IF jsonb_array_length(errors) >= 12 THEN
+            left_out := coalesce((errors #>> '{1,left_out}')::integer, 1) + 1;
+            errors := jsonb_set(errors - 2, '{1}', (errors -> 2) || jsonb_build_object(
+                'kind', 'left_out', 'left_out', left_out, 'message', pg_catalog.format('%s entries are left out here', left_out)));
+        END IF;
+        errors := errors || jsonb_build_array(entry);
+    END LOOP;
+    RETURN errors;
+END $$;
+COMMENT ON FUNCTION pricing.append_errors(jsonb, jsonb) IS
+    'A task''s history with an entry, or an array of them, added. It keeps the first and the last ten and counts the others: a task that is snoozed all day must not grow with each snooze.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void
@@ -334,7 +354,7 @@ BEGIN
                  finished_at, failure_kind)
             SELECT g.id, g.data_type, g.symbol, g.window_start, g.window_end, g.provider, 'failed', g.priority,
                    g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
-                   g.worker, g.call_id, g.backfill_id, g.errors || (entry || jsonb_build_object('attempt', g.attempt)),
+                   g.worker, g.call_id, g.backfill_id, pricing.append_errors(g.errors, entry || jsonb_build_object('attempt', g.attempt)),
                    now_, kind
             FROM gone g)
         SELECT g.data_type, array_agg(g.symbol) AS symbols FROM gone g WHERE g.window_end = 'infinity'
@@ -377,7 +397,7 @@ DECLARE
 BEGIN
     UPDATE pricing.api_call_queue_live q
     SET status = 'pending', claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1,
-        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+        errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
           WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
     WHERE q.id = mine.id;
@@ -429,7 +449,7 @@ BEGIN
         WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;
     UPDATE pricing.api_call_queue_live q
     SET status = 'pending', claim_token = NULL, lease_until = NULL,
-        errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+        errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     WHERE q.id = ANY (stuck) AND q.attempt < q.max_attempts;
     PERFORM pricing.bury(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.id = ANY (stuck) AND q.status = 'processing'),

@@ -58,7 +58,7 @@ DECLARE
 BEGIN
     -- What another session holds is being claimed in this moment, and goes to whom it was queued for.
     UPDATE pricing.api_call_queue_live q
-    SET provider = w.provider, errors = q.errors || coalesce(w.passed_over, '[]'),
+    SET provider = w.provider, errors = pricing.append_errors(q.errors, coalesce(w.passed_over, '[]')),
         status = CASE WHEN w.provider = q.provider THEN q.status ELSE 'pending' END,
         run_after = CASE WHEN w.provider = q.provider THEN q.run_after END
     FROM (SELECT x.id, r.provider, r.passed_over
@@ -115,7 +115,7 @@ BEGIN
     WITH elsewhere AS (
         UPDATE pricing.api_call_queue_live q
         SET provider = r.provider, status = 'pending', attempt = 0, claim_token = NULL, lease_until = NULL,
-            errors = q.errors || (entry || jsonb_build_object('attempt', q.attempt))
+            errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
         FROM (SELECT x.id, w.provider FROM pricing.api_call_queue_live x
               CROSS JOIN LATERAL pricing.route(x.data_type, x.symbol) w
               WHERE x.id = ANY (ids) AND w.provider <> x.provider

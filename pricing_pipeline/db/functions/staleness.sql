@@ -204,7 +204,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
         SELECT count($10)::integer AS queued,
                count($10) > 0 AND (
                    SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $10 AND q.run_after IS NULL AND q.status = 'pending'
-                   ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
+                   ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
                (SELECT count(*) FROM due) < $4 AS is_all,
                array_agg(l.symbol) FILTER (WHERE $10 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $10 IS NULL) AS viewers
         FROM looked l WHERE l.is_fetched

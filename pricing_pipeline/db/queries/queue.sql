@@ -38,14 +38,14 @@ SELECT pricing.hold_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid))
 SELECT pricing.promote_tasks();
 
 -- name: providers_with_work
--- Providers that have pending tasks.
+-- Providers that have pending tasks, those with the most urgent one first.
 SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p
 -- In the order of the claim's index, so that it reads one entry of it: EXISTS became a join that read the whole queue.
-WHERE p.is_active AND (
-    SELECT q.id FROM pricing.api_call_queue_live q
+CROSS JOIN LATERAL (
+    SELECT q.priority, q.cadence_minutes, q.id FROM pricing.api_call_queue_live q
     WHERE q.provider = p.provider AND q.run_after IS NULL AND q.status = 'pending'
-    ORDER BY q.priority DESC, q.cadence_minutes, q.id LIMIT 1) IS NOT NULL
-ORDER BY p.provider;
+    ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) first
+WHERE p.is_active ORDER BY first.priority DESC, first.cadence_minutes, first.id;
 
 -- name: is_busy
 -- True while anything is live or about to be queued by a walk, or anyone watches.

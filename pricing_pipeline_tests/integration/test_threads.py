@@ -1,0 +1,142 @@
+"""Which provider gets a thread of the refresher: priority decides, and each provider has a fair share (B17, A2)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, wait
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import text
+
+from pricing_pipeline.errors import ProviderDown
+from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.refresh import Refresher
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.patience import PATIENCE
+
+template = sample_template
+
+PROVIDERS = ("alpha", "beta", "gamma", "omega")
+
+
+class Slow:
+    """A provider that answers a call only when it is let go."""
+
+    has_key = True
+    key_names = frozenset({"default"})
+
+    def __init__(self) -> None:
+        self._let_go = threading.Semaphore(0)
+
+    def fetch(self, *arguments: Any, **more: Any) -> Fetched:
+        assert self._let_go.acquire(timeout=PATIENCE)
+        raise ProviderDown("it is slow and then down")
+
+    def let_go(self, count: int = 1) -> None:
+        self._let_go.release(count)
+
+
+@pytest.fixture
+def slow(core: Core) -> Iterator[tuple[Refresher, dict[str, Slow]]]:
+    """A refresher and four slow providers, each asked for one symbol a call."""
+    for provider in PROVIDERS:
+        core.rows(
+            "INSERT INTO pricing.data_collectors (provider, base_url) VALUES (:p, 'https://x.example')",
+            p=provider,
+        )
+        core.rows(
+            "INSERT INTO pricing.provider_capabilities (provider, fetcher, batch_size, units_per_call)"
+            " VALUES (:p, 'quote', 1, 1)",
+            p=provider,
+        )
+    clients = {provider: Slow() for provider in PROVIDERS}
+    with Refresher(core.engine, cast(dict[str, ProviderClient], clients), worker="w") as refresher:
+        yield refresher, clients
+        for client in clients.values():
+            client.let_go(100)
+        refresher._own.close()
+
+
+def enqueue(core: Core, provider: str, count: int, priority: int = 1) -> None:
+    core.rows(
+        "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority)"
+        " SELECT :type, :p || '-' || :priority || '-' || n, :p, :priority FROM generate_series(1, :count) AS n",
+        type=QUOTE,
+        p=provider,
+        count=count,
+        priority=priority,
+    )
+
+
+def in_flight(refresher: Refresher) -> Counter[str]:
+    return Counter(one.call.provider for one in refresher._in_flight.values())
+
+
+def end_one(refresher: Refresher, client: Slow) -> None:
+    """One of the provider's calls ends, and the free thread is handed on."""
+    client.let_go()
+    wait(refresher._in_flight, timeout=PATIENCE, return_when=FIRST_COMPLETED)
+    refresher._collect(0.0)
+    refresher._start_calls()
+
+
+def test_a2_a_viewer_behind_three_busy_providers_gets_the_next_free_threads(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]]
+) -> None:
+    """Threads went to providers by their names: with three busy ones ahead the fourth got none in 40 s."""
+    refresher, clients = slow
+    for provider in PROVIDERS[:3]:
+        enqueue(core, provider, 30)
+    refresher._start_calls()
+    assert in_flight(refresher) == {"alpha": 4, "beta": 3, "gamma": 3}
+    enqueue(core, "omega", 5, priority=5)
+    for served, busy in enumerate(("alpha", "beta", "gamma", "alpha"), start=1):
+        end_one(refresher, clients[busy])
+        assert in_flight(refresher)["omega"] == served
+    end_one(refresher, clients["beta"])
+    assert in_flight(refresher) == {"alpha": 2, "beta": 2, "gamma": 2, "omega": 4}, (
+        "the others keep their share"
+    )
+
+
+def test_b17_background_work_of_a_provider_has_its_share_beside_viewers_of_others(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]]
+) -> None:
+    refresher, clients = slow
+    enqueue(core, "alpha", 30, priority=9)
+    enqueue(core, "omega", 30, priority=-2)
+    refresher._start_calls()
+    assert in_flight(refresher) == {"alpha": 5, "omega": 5}
+    end_one(refresher, clients["omega"])
+    assert in_flight(refresher) == {"alpha": 5, "omega": 5}, "each keeps its share"
+
+
+def test_b17_what_one_provider_leaves_goes_to_the_most_urgent_work(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]]
+) -> None:
+    refresher, _ = slow
+    enqueue(core, "alpha", 30, priority=1)
+    enqueue(core, "beta", 30, priority=3)
+    enqueue(core, "omega", 1, priority=-2)
+    refresher._start_calls()
+    assert in_flight(refresher) == {"alpha": 3, "beta": 6, "omega": 1}
+
+
+def test_b8_a_provider_whose_state_somebody_has_locked_is_passed_over(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]], caplog: pytest.LogCaptureFixture
+) -> None:
+    refresher, _ = slow
+    enqueue(core, "alpha", 3, priority=9)
+    enqueue(core, "omega", 3)
+    with core.owner.begin() as connection:
+        connection.execute(text("SELECT FROM pricing.provider_state WHERE provider = 'alpha' FOR UPDATE"))
+        refresher._start_calls()
+        refresher._start_calls()
+        assert in_flight(refresher) == {"omega": 3}
+    assert "alpha is passed over for 10 s" in caplog.text
+    refresher._passed_over_until.clear()
+    refresher._start_calls()
+    assert in_flight(refresher) == {"alpha": 3, "omega": 3}
