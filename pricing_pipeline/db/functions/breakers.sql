@@ -32,12 +32,12 @@ BEGIN
             WHERE s.provider = call.provider AND s.probe_call = judged;
         END IF;
     ELSIF is_fault AND call.breaker = 'closed' THEN
-        SELECT count(*) INTO faults FROM pricing.collector_call_log c
-        WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', call.breaker_since)
+        SELECT count(*) INTO faults FROM pricing.counted_calls c
+        WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
           AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
         IF faults >= 10 THEN
-            SELECT count(*) INTO calls FROM pricing.collector_call_log c
-            WHERE c.provider = call.provider AND c.started_at > greatest(now_ - interval '10 minutes', call.breaker_since)
+            SELECT count(*) INTO calls FROM pricing.counted_calls c
+            WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
               AND c.outcome IN ('ok', 'failed');
             IF faults * 2 >= calls THEN
                 PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
@@ -115,8 +115,8 @@ DECLARE
     known pricing.provider_keys;
 BEGIN
     SELECT pricing.limit_window(l.window_seconds), coalesce(own.units, l.units) - said_left - (
-               SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-               WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.started_at > now_ - pricing.limit_window(l.window_seconds))
+               SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+               WHERE c.provider = l.provider AND c.key_name = wanted_key AND c.counted_at > now_ - pricing.limit_window(l.window_seconds))
     INTO span, unseen
     FROM pricing.provider_limits l
     LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, wanted_key)

@@ -126,10 +126,11 @@ BEGIN
     IF ttl_minutes IS NULL OR ttl_minutes <= 0 THEN
         RETURN pricing.is_data_stale(stamp, ttl_minutes); -- which refuses it
     END IF;
-    RETURN coalesce(pricing.next_value_at(data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes)) <= pricing.clock(), true);
+    RETURN coalesce(pricing.next_value_at(data_type, symbol, stamp, pg_catalog.make_interval(mins => ttl_minutes)) <= pricing.clock()
+                    OR stamp > pricing.clock() + interval '1 minute', true);
 END $$;
 COMMENT ON FUNCTION pricing.is_market_stale(text, text, timestamptz, integer) IS
-    'Stale when a newer value should exist by the instrument''s calendar and by the TTL, or when there is no time at all.';
+    'Stale when a newer value should exist by the instrument''s calendar and by the TTL, or when there is no time at all, or one more than a minute ahead.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_market_stale(stamp timestamptz, ttl_minutes integer) RETURNS boolean

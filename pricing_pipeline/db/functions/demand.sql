@@ -140,9 +140,7 @@ BEGIN
     INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
     VALUES (admit_pairs.user_id, now_ + interval '1 minute' / caps.new_pairs_per_minute * new_pairs)
     ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
-        -- What is spent for longer than a minute was spent before the clock was set back.
-        SET spent_until = CASE WHEN a.spent_until > now_ + interval '1 minute' THEN now_ ELSE greatest(now_, a.spent_until) END
-                          + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
+        SET spent_until = greatest(now_, a.spent_until) + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
     RETURNING a.spent_until - now_ INTO spent;
     IF spent > interval '1 minute' THEN
         -- What would have fitted, and when the rest will.

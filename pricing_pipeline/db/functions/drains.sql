@@ -9,11 +9,9 @@ BEGIN
     PERFORM pricing.require_primary();
     PERFORM pg_advisory_xact_lock(hashtextextended('pricing.begin_drain', 0));
     now_ := pricing.clock();
-    -- A drain about to end does not count: its successor starts beside it, and no second is lost. Nor does a lease that
-    -- is too long: it is from before the clock was set back, and whoever lives has made a new one by now.
+    -- A drain about to end does not count: its successor starts beside it, and no second is lost.
     IF EXISTS (SELECT FROM pricing.drains d
-               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.lease_until <= now_ + interval '15 seconds'
-                 AND d.ends_at > now_ + interval '16 seconds') THEN
+               WHERE d.finished_at IS NULL AND d.lease_until > now_ AND d.ends_at > now_ + interval '16 seconds') THEN
         RETURN NULL;
     END IF;
     INSERT INTO pricing.drains (run_id, worker, started_at, ends_at, lease_until)
@@ -49,7 +47,7 @@ BEGIN
     SELECT now_, from_source, about, state, left(warn.message, 1000)
     WHERE NOT EXISTS (
         SELECT FROM pricing.warnings w
-        WHERE w.source = from_source AND w.subject = about AND w.at > now_ - interval '1 minute'
+        WHERE w.source = from_source AND w.subject = about AND w.at > now_ - interval '1 minute' AND w.at <= now_
           AND w.message = left(warn.message, 1000));
 END $$;
 COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
@@ -59,13 +57,17 @@ COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
+    now_ timestamptz;
     duty_ record;
     ran text[] := '{}';
 BEGIN
     PERFORM pricing.require_primary();
     -- The lock ends with the transaction, whatever way that ends.
     IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.run_duties', 0)) THEN
+        RETURN ran;
+    END IF;
+    now_ := pricing.clock();
+    IF pricing.follow_clock(now_) THEN
         RETURN ran;
     END IF;
     FOR duty_ IN
@@ -79,10 +81,9 @@ BEGIN
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
-        -- What a clock that was set back calls the future says nothing of the present.
-        WHERE coalesce(d.last_success_at <= now_ - v.every OR d.last_success_at > now_, true)
+        WHERE coalesce(d.last_success_at <= now_ - v.every, true) AND coalesce(d.not_before <= now_, true)
           -- One that fails must not cost every look its patience with locks.
-          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute') OR d.last_failure_at > now_, true)
+          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute'), true)
     LOOP
         BEGIN
             SET LOCAL lock_timeout = '1s';
@@ -101,7 +102,7 @@ BEGIN
     RETURN ran;
 END $$;
 COMMENT ON FUNCTION pricing.run_duties() IS
-    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. Returns the names of those that succeeded.';
+    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. When the clock was set back, only follow_clock. Returns the names of those that succeeded.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_primary() RETURNS void

@@ -20,9 +20,9 @@ BEGIN
         IF is_usable AND is_feeling THEN
             -- After a refusal one call at a time feels the way, so that no wave follows the pause.
             is_usable := NOT EXISTS (
-                SELECT FROM pricing.collector_call_log c
+                SELECT FROM pricing.counted_calls c
                 WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
-                  AND c.started_at > now_ - interval '60 seconds');
+                  AND c.counted_at > now_ - interval '60 seconds');
         END IF;
         units_left := 1000000000;
         IF are_limited THEN
@@ -43,20 +43,20 @@ BEGIN
             CROSS JOIN LATERAL (
                 -- A call reaches its provider some time between its claim and its end: one that began before the window and
                 -- ended in it may have arrived in it.
-                SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                SELECT (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                         WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
-                          AND c.started_at > plan.since - plan.slack AND c.started_at <= plan.since
+                          AND c.counted_at > plan.since - plan.slack AND c.counted_at <= plan.since
                           AND coalesce(c.finished_at, 'infinity') > plan.since)
                      + CASE WHEN n.units IS NULL
-                    THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name AND c.started_at > plan.since)
+                    THEN (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+                          WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name AND c.counted_at > plan.since)
                     ELSE n.units
-                       - (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                       - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                           WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
-                            AND c.started_at > n.counted_from AND c.started_at <= plan.since)
-                       + (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
+                            AND c.counted_at > n.counted_from AND c.counted_at <= plan.since)
+                       + (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
                           WHERE c.provider = wanted_provider AND c.key_name = key_room.key_name
-                            AND c.started_at >= n.counted_to) END AS units) used;
+                            AND c.counted_at >= n.counted_to) END AS units) used;
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -88,8 +88,8 @@ CREATE OR REPLACE FUNCTION pricing.count_units(wanted_provider text, now_ timest
 LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.limit_counts AS n (provider, key_name, name, counted_from, counted_to, units)
     SELECT l.provider, k.key_name, l.name, since.at, now_,
-           (SELECT coalesce(sum(c.units), 0) FROM pricing.collector_call_log c
-            WHERE c.provider = wanted_provider AND c.key_name = k.key_name AND c.started_at > since.at AND c.started_at < now_)
+           (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+            WHERE c.provider = wanted_provider AND c.key_name = k.key_name AND c.counted_at > since.at AND c.counted_at < now_)
     FROM pricing.provider_limits l
     CROSS JOIN (SELECT 'default' AS key_name UNION SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = wanted_provider) k
     CROSS JOIN LATERAL (SELECT pricing.limit_start(l, now_) AS at) since
@@ -207,7 +207,7 @@ DECLARE
 BEGIN
     FOR forgotten IN
         SELECT c.* FROM pricing.collector_call_log c
-        WHERE c.finished_at IS NULL AND c.started_at < now_ - interval '60 seconds'
+        WHERE c.finished_at IS NULL AND coalesce(c.moved_to, c.started_at) < now_ - interval '60 seconds'
           AND NOT EXISTS (
               SELECT FROM unnest(c.symbols) AS s
               JOIN pricing.api_call_queue_live q

@@ -2,14 +2,17 @@
 
 CREATE OR REPLACE FUNCTION pricing.is_data_stale(stamp timestamptz, ttl_minutes integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
 BEGIN
     IF ttl_minutes IS NULL OR ttl_minutes <= 0 THEN
         RAISE EXCEPTION 'a TTL must be a positive number of minutes, not %', ttl_minutes
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN stamp IS NULL OR stamp <= pricing.clock() - pg_catalog.make_interval(mins => ttl_minutes);
+    -- A time that is to come dates from before the clock was set back, and says nothing.
+    RETURN stamp IS NULL OR stamp <= now_ - pg_catalog.make_interval(mins => ttl_minutes) OR stamp > now_ + interval '1 minute';
 END $$;
-COMMENT ON FUNCTION pricing.is_data_stale(timestamptz, integer) IS 'Stale when the TTL has passed, or when there is no time at all. Refuses a TTL that is not positive.';
+COMMENT ON FUNCTION pricing.is_data_stale(timestamptz, integer) IS 'Stale when the TTL has passed, when there is no time at all, or one more than a minute ahead. Refuses a TTL that is not positive.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_stale(data_type text, stamp timestamptz, ttl_minutes integer) RETURNS boolean

@@ -53,7 +53,8 @@ BEGIN
     PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);
     INSERT INTO pricing.freshness_samples (data_type, at, watched, fresh, late, oldest_age)
     SELECT r.data_type, now_, count(*),
-           count(*) FILTER (WHERE l.fetched_at > now_ - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))),
+           count(*) FILTER (WHERE l.fetched_at > now_ - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
+                              AND l.fetched_at <= now_ + interval '1 minute'),
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
                             <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)),
            now_ - min(l.fetched_at)

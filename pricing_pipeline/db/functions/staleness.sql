@@ -14,8 +14,7 @@ BEGIN
     FOR kind IN
         SELECT r.data_type, known.queued_until
         FROM pricing.data_type_registry r LEFT JOIN pricing.check_marks m USING (data_type)
-        -- What a clock that was set back calls the future says nothing of the present.
-        CROSS JOIN LATERAL (SELECT CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END AS queued_until) known
+        CROSS JOIN LATERAL (SELECT coalesce(m.queued_until, '-infinity') AS queued_until) known
         WHERE r.is_active
           AND (SELECT d.due_at FROM pricing.demand d
                WHERE d.data_type = r.data_type AND d.due_at >= known.queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
@@ -80,7 +79,7 @@ BEGIN
                          THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) END'
                          ELSE 'v.stamp + make_interval(mins => ttl.minutes)' END,
                     CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
-                         THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2, true) ELSE pricing.is_data_stale($2, w.ttl) END'
+                         THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true) ELSE pricing.is_data_stale($2, w.ttl) END'
                          ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
                 INTO judged USING wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, route.provider, route.est_bytes;
@@ -229,7 +228,7 @@ BEGIN
             'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
             'CASE WHEN $12 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
             'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
-            'coalesce(w.next_at <= $2, true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
+            'coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
 END $deploy$;
 COMMENT ON FUNCTION pricing.check_our_prices(
     text, timestamptz, text[], integer, boolean, timestamptz, text, integer, integer, text, bigint, boolean) IS

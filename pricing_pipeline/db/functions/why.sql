@@ -58,10 +58,10 @@ BEGIN
         RETURN;
     ELSIF refused.all_blocked THEN
         next_at := refused.free_at;
-        IF 'key_refused' = (SELECT c.failure_kind FROM pricing.collector_call_log c
-                            WHERE c.provider = wanted_provider AND c.started_at > now_ - interval '2 hours'
+        IF 'key_refused' = (SELECT c.failure_kind FROM pricing.counted_calls c
+                            WHERE c.provider = wanted_provider AND c.counted_at > now_ - interval '2 hours'
                               AND c.failure_kind IN ('key_refused', 'throttled')
-                            ORDER BY c.started_at DESC LIMIT 1) THEN
+                            ORDER BY c.counted_at DESC LIMIT 1) THEN
             state := 'key_refused';
             sentence := pg_catalog.format(
                 '%s does not accept the key (%s); it is asked again at %s. `pricing-pipeline provider set-key %s` stores another one',
@@ -149,6 +149,8 @@ BEGIN
                      SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol)
                      THEN 'its past was fetched and its latest price never: '
                  WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
+                 WHEN fetched_at > now_ + interval '1 minute'
+                     THEN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.said_time(fetched_at))
                  ELSE pg_catalog.format('last confirmed %s ago: ', pricing.said_span(now_ - fetched_at)) END;
 
     IF NOT kind.is_active THEN
@@ -325,7 +327,7 @@ BEGIN
         next_at := NULL;
         sentence := said || pg_catalog.format('nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscribe YOU %s %s',
                                               wanted_type, wanted_symbol);
-    ELSIF viewers = 0 AND fetched_at > now_ - make_interval(mins => kind.background_ttl_minutes) THEN
+    ELSIF viewers = 0 AND fetched_at BETWEEN now_ - make_interval(mins => kind.background_ttl_minutes) AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + make_interval(mins => kind.background_ttl_minutes);
         sentence := said || pg_catalog.format('it is held and nobody watches it, so it is refreshed every %s, next after %s. Watching is quicker: pricing-pipeline subscribe YOU %s %s',

@@ -109,7 +109,8 @@ SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing
 -- name: freshness_samples
 -- How a data type served its viewers over the last day, oldest first; at most 288.
 SELECT s.at, s.watched, s.fresh, s.late FROM (SELECT pricing.clock() AS at OFFSET 0) n
-JOIN pricing.freshness_samples s ON s.data_type = :data_type AND s.at > n.at - interval '24 hours' ORDER BY s.at;
+JOIN pricing.freshness_samples s ON s.data_type = :data_type AND s.at > n.at - interval '24 hours' AND s.at <= n.at
+ORDER BY s.at;
 
 -- name: portrait
 -- The pair of a type that most watch, of the others the first: its values of the last year, and which were revised.

@@ -49,7 +49,7 @@ FROM calls;
 -- What went wrong in the last 24 hours without stopping anything else, by subject, the newest first.
 SELECT w.source, w.subject, count(*) AS times, max(w.at) AS last_at,
        (array_agg(w.sqlstate ORDER BY w.at DESC))[1] AS sqlstate, (array_agg(w.message ORDER BY w.at DESC))[1] AS message
-FROM (SELECT pricing.clock() AS at OFFSET 0) n JOIN pricing.warnings w ON w.at > n.at - interval '24 hours'
+FROM (SELECT pricing.clock() AS at OFFSET 0) n JOIN pricing.warnings w ON w.at > n.at - interval '24 hours' AND w.at <= n.at
 GROUP BY 1, 2 ORDER BY last_at DESC, 1, 2;
 
 -- name: revised

@@ -44,10 +44,11 @@ SELECT r.data_type, r.default_ttl_minutes, coalesce(w.watched, 0) AS watched, co
 FROM pricing.data_type_registry r
 LEFT JOIN LATERAL (
     SELECT count(*) AS watched,
-           count(*) FILTER (WHERE l.fetched_at > now_.at - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
-                               -- By calendars it is fresh until it is due, however old.
-                               OR (r.staleness_function = 'is_market_stale' AND l.fetched_at IS NOT NULL AND d.due_at > now_.at
-                                   AND d.became_due_at IS NULL AND d.held_until IS NULL)) AS fresh,
+           count(*) FILTER (WHERE l.fetched_at <= now_.at + interval '1 minute'
+                              AND (l.fetched_at > now_.at - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
+                                   -- By calendars it is fresh until it is due, however old.
+                                   OR (r.staleness_function = 'is_market_stale' AND d.due_at > now_.at
+                                       AND d.became_due_at IS NULL AND d.held_until IS NULL))) AS fresh,
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at) <= now_.at) AS due,
            count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
                             <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)) AS late,
@@ -97,12 +98,11 @@ SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
         WHERE EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.data_type = r.data_type)
            OR EXISTS (SELECT FROM pricing.schedule_walks w WHERE w.data_type = r.data_type AND w.walk_slot IS NOT NULL)) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
-       (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains) AS drain_began_epoch,
+       (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains WHERE started_at <= n.at) AS drain_began_epoch,
        extract(epoch FROM n.at)::float8 AS now_epoch,
        (SELECT version FROM pricing.registry_state) AS registry_version
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 LEFT JOIN LATERAL (
     SELECT drain_id, ends_at FROM pricing.drains
-    -- A longer lease is from before the clock was set back.
-    WHERE finished_at IS NULL AND lease_until > n.at AND lease_until <= n.at + interval '15 seconds'
+    WHERE finished_at IS NULL AND lease_until > n.at
     ORDER BY ends_at DESC LIMIT 1) d ON true;

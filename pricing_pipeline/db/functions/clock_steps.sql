@@ -1,0 +1,163 @@
+-- What becomes of stored times when the database's clock is set. docs/state-machine.md says what is decided for each column.
+-- Lock order: see queue.sql. The rows of clients, which a session of theirs may hold for long, are passed over if they are locked.
+
+CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolean
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    -- Some duty runs every ten seconds, so this is the time as it was a moment ago.
+    known timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d);
+    step interval;
+BEGIN
+    IF known > now_ + interval '10 seconds' THEN
+        -- Seconds, not days: a day may have 23 hours in the session's time zone.
+        step := make_interval(secs => extract(epoch FROM known - now_)::float8);
+        PERFORM pricing.move_demand(now_, step);
+        PERFORM pricing.move_tasks(now_, step);
+        PERFORM pricing.move_calls(now_, step);
+        PERFORM pricing.move_plans(now_, step);
+        PERFORM pricing.move_providers(now_, step);
+        UPDATE pricing.duties d SET last_success_at = d.last_success_at - step, last_failure_at = d.last_failure_at - step,
+                                    not_before = d.not_before - step;
+        PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
+            'the database''s clock was set back by about %s, from %s: pauses, leases and schedules were moved with it, and prices fetched in the time that comes once more are fetched anew',
+            pricing.said_span(step), pricing.said_time(known)), '01000');
+        RETURN true;
+    ELSIF known < now_ - interval '1 day' THEN
+        INSERT INTO pricing.duties AS d (duty, not_before)
+        SELECT v.name, now_ + interval '1 hour' FROM (VALUES ('forget_views'), ('prune'), ('thin_history')) AS v (name)
+        ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
+        PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
+            'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
+            pricing.said_span(now_ - known), pricing.said_time(now_ + interval '1 hour')), '01000');
+    END IF;
+    RETURN false;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    PERFORM pricing.warn('follow_clock', 'clock', 'the database''s clock was set back; times are moved with it as soon as no other session holds their rows: ' || SQLERRM, SQLSTATE);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION pricing.follow_clock(timestamptz) IS
+    'Looks whether the database''s clock was set since duties last ran. Set back: moves all times that work waits for with it. Set forward by more than a day: keeps duties that throw things away from running for an hour. Returns true if the transaction should end now: it holds many rows, or must be tried again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.moved_back(at timestamptz, now_ timestamptz, step interval) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    -- What is over within a minute is left alone: it may be new, and nobody waits long for it.
+    RETURN CASE WHEN at > now_ + interval '1 minute' THEN at - step ELSE at END;
+END $$;
+COMMENT ON FUNCTION pricing.moved_back(timestamptz, timestamptz, interval) IS
+    'A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a minute ahead stays.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_demand(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    -- Besides heartbeats nothing else touches last_seen_at: a viewer who has left would watch until that time comes.
+    UPDATE pricing.active_subscriptions a SET last_seen_at = now_, subscribed_at = least(a.subscribed_at, now_)
+    FROM (SELECT x.user_id, x.data_type, x.symbol FROM pricing.active_subscriptions x WHERE x.last_seen_at > now_
+          ORDER BY x.data_type, x.symbol, x.user_id FOR UPDATE SKIP LOCKED) seen
+    WHERE (a.user_id, a.data_type, a.symbol) = (seen.user_id, seen.data_type, seen.symbol);
+    UPDATE pricing.pair_views p SET viewed_at = now_
+    FROM (SELECT x.data_type, x.symbol FROM pricing.pair_views x WHERE x.viewed_at > now_
+          ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) seen
+    WHERE (p.data_type, p.symbol) = (seen.data_type, seen.symbol);
+    UPDATE pricing.demand d
+    -- All is judged anew, at once or when its hold-off ends: that finds prices of the time that comes once more.
+    SET due_at = least(pricing.moved_back(d.due_at, now_, step), greatest(now_, pricing.moved_back(d.held_until, now_, step))),
+        became_due_at = pricing.moved_back(d.became_due_at, now_, step), held_until = pricing.moved_back(d.held_until, now_, step),
+        created_at = pricing.moved_back(d.created_at, now_, step), read_at = pricing.moved_back(d.read_at, now_, step)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE greatest(x.due_at, x.became_due_at, x.held_until, x.created_at, x.read_at) > now_
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
+    WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
+    DELETE FROM pricing.check_marks;
+    UPDATE pricing.user_allowances a SET spent_until = a.spent_until - step
+    FROM (SELECT x.user_id FROM pricing.user_allowances x WHERE x.spent_until > now_ + interval '1 minute'
+          ORDER BY 1 FOR UPDATE SKIP LOCKED) spent
+    WHERE a.user_id = spent.user_id;
+END $$;
+COMMENT ON FUNCTION pricing.move_demand(timestamptz, interval) IS
+    'The clock was set back: who watches is seen now, hold-offs end when they would have, and all that is wanted is judged anew.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_tasks(now_ timestamptz, step interval) RETURNS void
+LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
+    UPDATE pricing.api_call_queue_live q
+    SET run_after = pricing.moved_back(q.run_after, now_, step), lease_until = pricing.moved_back(q.lease_until, now_, step),
+        claimed_at = pricing.moved_back(q.claimed_at, now_, step), enqueued_at = pricing.moved_back(q.enqueued_at, now_, step)
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x
+          WHERE greatest(x.run_after, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
+    WHERE q.id = mine.id
+$$;
+COMMENT ON FUNCTION pricing.move_tasks(timestamptz, interval) IS
+    'The clock was set back: leases and pauses of live tasks end when they would have.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_calls(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    -- What counted goes on counting for as long as it would have. What counted no more must not come back: its time does.
+    UPDATE pricing.collector_call_log c
+    SET moved_to = CASE WHEN coalesce(c.moved_to, c.started_at) > reach.before
+                        THEN coalesce(c.moved_to, c.started_at) - step ELSE '-infinity' END
+    FROM (SELECT p.provider, least(min(pricing.limit_start(l, now_ + step)), now_ + step - interval '10 minutes') AS before,
+                 least(min(pricing.limit_start(l, now_)), now_ - interval '10 minutes') AS after
+          FROM pricing.data_collectors p LEFT JOIN pricing.provider_limits l USING (provider) GROUP BY 1) reach
+    WHERE c.provider = reach.provider AND coalesce(c.moved_to, c.started_at) > reach.after - interval '1 second';
+    -- Hours that come once more would be counted twice: what was used in them was used before.
+    WITH ahead AS (DELETE FROM pricing.api_data_usage u WHERE u.hour > now_ RETURNING u.*)
+    INSERT INTO pricing.api_data_usage AS u (provider, hour, slot, calls, units, bytes)
+    SELECT a.provider, date_trunc('hour', a.hour - step, 'UTC'), a.slot, sum(a.calls), sum(a.units), sum(a.bytes)
+    FROM ahead a GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT ON CONSTRAINT api_data_usage_pkey
+        DO UPDATE SET calls = u.calls + excluded.calls, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
+END $$;
+COMMENT ON FUNCTION pricing.move_calls(timestamptz, interval) IS
+    'The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_providers(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    UPDATE pricing.provider_state s
+    SET breaker_since = pricing.moved_back(s.breaker_since, now_, step), breaker_until = pricing.moved_back(s.breaker_until, now_, step),
+        last_call_at = pricing.moved_back(s.last_call_at, now_, step), passed_at = NULL
+    FROM (SELECT x.provider FROM pricing.provider_state x ORDER BY 1 FOR UPDATE) mine
+    WHERE s.provider = mine.provider;
+    UPDATE pricing.provider_keys k
+    SET blocked_until = pricing.moved_back(k.blocked_until, now_, step), reported_at = pricing.moved_back(k.reported_at, now_, step),
+        foreign_until = pricing.moved_back(k.foreign_until, now_, step)
+    FROM (SELECT x.provider, x.key_name FROM pricing.provider_keys x ORDER BY 1, 2 FOR UPDATE) mine
+    WHERE (k.provider, k.key_name) = (mine.provider, mine.key_name);
+    DELETE FROM pricing.limit_counts;
+END $$;
+COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS
+    'The clock was set back: breakers, pauses and delays of providers end when they would have, and limits are counted anew.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_plans(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+DECLARE
+    today date := (now_ AT TIME ZONE 'UTC')::date;
+BEGIN
+    UPDATE pricing.drains d
+    SET started_at = d.started_at - step, ends_at = d.ends_at - step,
+        -- One that is alive may have renewed its lease by now.
+        lease_until = CASE WHEN d.lease_until > now_ + interval '15 seconds' THEN d.lease_until - step ELSE d.lease_until END
+    WHERE d.finished_at IS NULL AND d.ends_at > now_ AND greatest(d.started_at, d.lease_until - interval '15 seconds') > now_;
+    -- Slots are times of the day, not pauses: those that come once more are owed once more.
+    UPDATE pricing.schedule_walks w SET served_slot = least(w.served_slot, now_), walk_slot = CASE WHEN w.walk_slot > now_ THEN now_ ELSE w.walk_slot END
+    WHERE greatest(w.served_slot, w.walk_slot) > now_;
+    UPDATE pricing.route_refusals f SET refused_at = pricing.moved_back(f.refused_at, now_, step), refused_until = f.refused_until - step
+    WHERE f.refused_until > now_ + interval '1 minute';
+    UPDATE pricing.quarantined_values q SET ask_at = q.ask_at - step WHERE q.ask_at > now_ + interval '1 minute';
+    UPDATE pricing.provisional_bars b SET ask_at = b.ask_at - step WHERE b.ask_at > now_ + interval '1 minute';
+    UPDATE pricing.calendars c SET filled_at = now_ WHERE c.filled_at > now_;
+    UPDATE pricing.thinned t SET until = date_trunc('day', now_, 'UTC') WHERE t.until > now_;
+    -- Days that were taken for over are to come.
+    UPDATE pricing.history_coverage h SET covered = h.covered - datemultirange(daterange(today, NULL)) WHERE h.covered && daterange(today, NULL);
+    UPDATE pricing.corporate_action_pairs p SET covered = p.covered - datemultirange(daterange(today + 1, NULL))
+    WHERE p.covered && daterange(today + 1, NULL);
+END $$;
+COMMENT ON FUNCTION pricing.move_plans(timestamptz, interval) IS
+    'The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are to come are not covered.';
