@@ -9,6 +9,7 @@ _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
 _STALENESS = f"{_TESTS}/integration/test_staleness.py"
+_CLOCK = f"{_TESTS}/integration/test_clock_steps.py"
 _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
@@ -165,18 +166,42 @@ MUTANTS = (
         (f"{_STALENESS}::test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later",),
     ),
     Mutant(
-        "a mark of the future is believed",
-        f"{_FUNCTIONS}/staleness.sql",
-        "enqueue_due",
-        "CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END",
-        "coalesce(m.queued_until, '-infinity')",
-        (f"{_STALENESS}::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
+        "marks of checks outlive a clock that is set back",
+        f"{_FUNCTIONS}/clock_steps.sql",
+        "move_demand",
+        "DELETE FROM pricing.check_marks;",
+        "PERFORM 1;",
+        (f"{_CLOCK}::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
+    ),
+    Mutant(
+        "calls of the time that comes once more count once more",
+        f"{_FUNCTIONS}/clock_steps.sql",
+        "move_calls",
+        "ELSE '-infinity' END",
+        "ELSE c.started_at END",
+        (f"{_CLOCK}::test_a6_calls_of_the_time_that_comes_once_more_do_not_count_once_more",),
+    ),
+    Mutant(
+        "a price of the future is fresh",
+        f"{_FUNCTIONS}/registry.sql",
+        "is_data_stale",
+        " OR stamp > now_ + interval '1 minute'",
+        "",
+        (f"{_CLOCK}::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",),
+    ),
+    Mutant(
+        "a step forward prunes at once",
+        f"{_FUNCTIONS}/drains.sql",
+        "run_duties",
+        " AND coalesce(d.not_before <= now_, true)",
+        "",
+        (f"{_CLOCK}::test_b9_a_step_forward_throws_nothing_away_for_an_hour",),
     ),
     Mutant(
         "a check begins at the beginning each time",
         f"{_FUNCTIONS}/staleness.sql",
         "enqueue_due",
-        "CASE WHEN m.queued_until <= now_ THEN m.queued_until ELSE '-infinity' END",
+        "coalesce(m.queued_until, '-infinity')",
         "CAST('-infinity' AS timestamptz)",
         (f"{_TESTS}/integration/test_plans.py::test_b6_a_backlog_is_passed_by_once",),
     ),

@@ -228,7 +228,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         asked: Mapping[str, Any] = json.loads(context.cursor) if context.cursor else {}
         if (
             asked.get("version") == outlook.registry_version
-            and outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
+            and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
         ):
             return dg.SkipReason("the definitions are being reloaded")
         socket = load_settings().code_socket

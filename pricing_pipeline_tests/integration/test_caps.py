@@ -254,10 +254,3 @@ def test_b7_caps_that_were_deleted_are_named_with_the_way_back(core: Core) -> No
         DBAPIError, match=r"pricing\.user_caps has no row(.|\n)*INSERT INTO pricing\.user_caps"
     ):
         core.heartbeat("ann", (QUOTE, "AAPL"))
-
-
-def test_b7_a_clock_that_was_set_back_shuts_nobody_out(core: Core, clock: Clock) -> None:
-    core.rows("UPDATE pricing.user_caps SET new_pairs_per_minute = 60")
-    core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(60)))
-    clock.advance(-3600)
-    assert core.heartbeat("ann", *((QUOTE, f"T{number}") for number in range(10))) == 10

@@ -1,9 +1,9 @@
-"""The queue and its limits on a clock that jumps, against true times that a model keeps (issue 13, section 3).
+"""The queue and its limits on a clock that jumps, against true times that a model keeps.
 
-Invariant, after any step of the database's clock, in whatever state tasks, demand, keys, breaker and limits are: a pause,
-lease or hold-off that would have lasted R seconds more lasts at most R + 60 s more, as soon as the step was noticed; so
-much of a limit is free as was not used in the last window and 60 s; and no window that the provider sees holds more than
-the limit and as much again for each step in it.
+Invariant, after any step of the database's clock, in whatever state tasks, demand, keys, breaker and limits are: a
+pause, lease or hold-off that would have lasted R seconds more lasts at most R + 60 s more, as soon as the step was
+noticed; so much of a limit is free as was not used in the last window and 60 s; and no window that the provider sees
+holds more than the limit and as much again for each step in it. Nobody is seen more than a minute ahead.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ NOTICED = 1
 """A drain looks each second."""
 
 WAITS = """
-    SELECT 'task ' || id || ' ' || what AS what, extract(epoch FROM at - pricing.clock())::float8 AS seconds
-    FROM pricing.api_call_queue_live CROSS JOIN LATERAL (VALUES ('run_after', run_after), ('lease', lease_until)) w (what, at)
-    UNION ALL
-    SELECT what || symbol, extract(epoch FROM at - pricing.clock())::float8
-    FROM pricing.demand CROSS JOIN LATERAL (VALUES ('hold-off ', held_until), ('due ', due_at)) w (what, at)
-    UNION ALL
-    SELECT what || key_name, extract(epoch FROM at - pricing.clock())::float8
-    FROM pricing.provider_keys CROSS JOIN LATERAL (VALUES ('pause ', blocked_until), ('others ', foreign_until)) w (what, at)
-    UNION ALL
-    SELECT 'breaker ' || provider, extract(epoch FROM breaker_until - pricing.clock())::float8 FROM pricing.provider_state
-    UNION ALL
-    SELECT 'drain ' || worker, extract(epoch FROM lease_until - pricing.clock())::float8 FROM pricing.drains
-    UNION ALL
-    SELECT 'refusal ' || symbol, extract(epoch FROM refused_until - pricing.clock())::float8 FROM pricing.route_refusals
-    UNION ALL
-    SELECT 'viewer ' || user_id, extract(epoch FROM last_seen_at - pricing.clock())::float8 + 300 FROM pricing.active_subscriptions
+    SELECT what, extract(epoch FROM at - pricing.clock())::float8 AS seconds FROM (
+        SELECT 'task ' || id || kind, at FROM pricing.api_call_queue_live
+        CROSS JOIN LATERAL (VALUES (' run_after', run_after), (' lease', lease_until)) w (kind, at)
+        UNION ALL
+        SELECT kind || symbol, at FROM pricing.demand
+        CROSS JOIN LATERAL (VALUES ('hold-off ', held_until), ('due ', due_at)) w (kind, at)
+        UNION ALL
+        SELECT kind || key_name, at FROM pricing.provider_keys
+        CROSS JOIN LATERAL (VALUES ('pause ', blocked_until), ('others ', foreign_until)) w (kind, at)
+        UNION ALL
+        SELECT 'breaker ' || provider, breaker_until FROM pricing.provider_state
+        UNION ALL
+        SELECT 'drain ' || worker, lease_until FROM pricing.drains
+        UNION ALL
+        SELECT 'refusal ' || symbol, refused_until FROM pricing.route_refusals) waits (what, at)
+    WHERE at IS NOT NULL
 """
 
 
@@ -78,8 +78,10 @@ class ClockMachine(RuleBasedStateMachine):
         self.connection.execute(
             "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions,"
             " pricing.holdings, pricing.duties, pricing.limit_counts, pricing.check_marks, pricing.drains,"
-            " pricing.route_refusals, pricing.provider_keys, pricing.api_data_usage"
+            " pricing.route_refusals, pricing.api_data_usage, pricing.user_allowances, pricing.pair_views,"
+            " pricing.warnings"
         )
+        self.connection.execute("DELETE FROM pricing.provider_keys")
         self.connection.execute(
             "UPDATE pricing.provider_state SET breaker = 'closed', breaker_since = NULL, breaker_until = NULL,"
             " breaker_openings = 0, last_call_at = NULL, probe_call = NULL, claims = 0"
@@ -89,7 +91,9 @@ class ClockMachine(RuleBasedStateMachine):
 
     # What happens
 
-    @rule(symbols=st.lists(st.sampled_from(["AAPL", "FB", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True))
+    @rule(
+        symbols=st.lists(st.sampled_from(["AAPL", "FB", "IBM", "KO", "PEP", "XOM"]), min_size=1, unique=True)
+    )
     def watch(self, symbols: list[str]) -> None:
         self._one("SELECT pricing.heartbeat('ann', %s, %s)", [[QUOTE] * len(symbols), symbols])
 
@@ -119,7 +123,8 @@ class ClockMachine(RuleBasedStateMachine):
     def be_refused(self, pause: int) -> None:
         claim = self.open.pop(0)
         self._one(
-            "SELECT pricing.throttle(%s, 'default', make_interval(secs => %s), 'too fast')", [TWELVEDATA, pause]
+            "SELECT pricing.throttle(%s, 'default', make_interval(secs => %s), 'too fast')",
+            [TWELVEDATA, pause],
         )
         self._fail(claim, "throttled", pause)
 
@@ -145,20 +150,27 @@ class ClockMachine(RuleBasedStateMachine):
         for what, left in self._waits().items():
             if what in before:
                 allowed = max(before[what], 0) + GRACE
-                assert left <= allowed, f"{what} lasted {before[what]} s more, and lasts {left} s after {seconds} s"
-        used = sum(units for at, units in self.calls if at > self.true - WINDOW - GRACE)
-        left = self._one(
-            "SELECT min(units_left) FROM pricing.key_room(%s, pricing.clock())", [TWELVEDATA]
+                assert left <= allowed, (
+                    f"{what} lasted {before[what]} s more, and lasts {left} s after {seconds} s"
+                )
+        assert self._one(
+            "SELECT coalesce(max(last_seen_at) <= pricing.clock() + interval '1 minute', true)"
+            " FROM pricing.active_subscriptions"
         )
+        used = sum(units for at, units in self.calls if at > self.true - WINDOW - GRACE)
+        left = self._one("SELECT min(units_left) FROM pricing.key_room(%s, pricing.clock())", [TWELVEDATA])
         assert left >= UNITS - used, f"{left} units left, {used} used, after {seconds} s"
         if work_goes_on:
             self._expect_work(before)
 
     def _expect_work(self, before: dict[str, float]) -> None:
-        """Nothing that waits now waits for ever: when all pauses from before are over, and a minute, a claim gets it."""
+        """Nothing waits for ever: a minute after all pauses from before the step would be over, a claim gets it."""
         if not self._one("SELECT EXISTS (SELECT FROM pricing.api_call_queue_live)"):
             return
-        longest = max((left for what, left in before.items() if what.split()[0] in ("task", "pause", "breaker")), default=0)
+        longest = max(
+            (left for what, left in before.items() if what.split()[0] in ("task", "pause", "breaker")),
+            default=0,
+        )
         if longest > 600:
             return
         self.open.clear()
@@ -202,7 +214,7 @@ class ClockMachine(RuleBasedStateMachine):
             self._one("SELECT pricing.run_duties()")
 
     def _waits(self) -> dict[str, float]:
-        return {row.what: row.seconds for row in self._rows(WAITS) if row.seconds is not None}
+        return {row.what: row.seconds for row in self._rows(WAITS)}
 
     def _set_clock(self) -> None:
         now = START + timedelta(seconds=self.true + self.offset)
@@ -228,7 +240,8 @@ def jumping(owner_url: str) -> Iterator[Connection[Any]]:
         )
         connection.execute("DELETE FROM pricing.provider_limits")
         connection.execute(
-            "INSERT INTO pricing.provider_limits VALUES (%s, 'minute', %s, %s, NULL)", [TWELVEDATA, UNITS, WINDOW]
+            "INSERT INTO pricing.provider_limits VALUES (%s, 'minute', %s, %s, NULL)",
+            [TWELVEDATA, UNITS, WINDOW],
         )
         connection.execute("UPDATE pricing.provider_capabilities SET batch_size = 1, window_batch_size = 1")
         connection.execute("SET client_min_messages = error")

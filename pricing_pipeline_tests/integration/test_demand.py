@@ -334,18 +334,6 @@ def test_b17_outlook_says_whether_a_drain_is_needed(core: Core, clock: Clock) ->
     assert core.one("SELECT pricing.begin_drain('x', 'run 2', 120)") is not None
 
 
-def test_b17_a_drain_that_died_before_the_clock_was_set_back_is_dead(core: Core, clock: Clock) -> None:
-    assert core.one("SELECT pricing.begin_drain('w', 'run 1', 120)") is not None
-    clock.advance(-3600)
-    with core.engine.connect() as connection:
-        assert demand.outlook(connection).drain_id is None
-    begun = core.one("SELECT pricing.begin_drain('x', 'run 2', 120)")
-    assert begun is not None
-    with core.engine.connect() as connection:
-        assert demand.outlook(connection).drain_id == begun
-    assert core.one("SELECT pricing.begin_drain('y', 'run 3', 120)") is None
-
-
 def test_b17_a_drains_successor_may_start_before_it_ends(core: Core, clock: Clock) -> None:
     first = core.one("SELECT pricing.begin_drain('w', 'run 1', 20)")
     assert core.one("SELECT pricing.begin_drain('x', 'run 2', 20)") is None

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative
 
 template = sample_template
@@ -66,22 +65,6 @@ def test_the_runbooks_limit_and_quota_count_from_the_next_claim(
     after = core.allowance()
     assert (before.units_left, after.units_left) == (2000, 8)
     assert after.quota_bytes > before.quota_bytes
-
-
-def test_the_runbooks_way_after_the_clock_was_set_back_fetches_what_is_wanted(
-    core: Core, clock: Clock, connection: psycopg.Connection[Any]
-) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.refresh()
-    core.rows(
-        "UPDATE pricing.latest_prices SET observed_at = observed_at - interval '1 hour'"
-    )  # by a clock that is right
-    clock.advance(-3600)
-    assert core.enqueue_due() == 0
-    connection.execute(remedy("l.fetched_at > pricing.clock()").encode())
-    core.refresh()
-    assert core.demand_of(QUOTE, "AAPL").due_at - core.clock() < timedelta(hours=1)  # type: ignore[union-attr]
-    assert core.rows("SELECT FROM pricing.latest_prices WHERE fetched_at > pricing.clock()") == []
 
 
 def test_a_ttl_of_a_pairs_own_makes_it_due_by_that_ttl(

@@ -257,18 +257,6 @@ def test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later(
     assert core.statuses() == {"AAPL": "pending", "IBM": "pending"}
 
 
-def test_b8_a_clock_that_is_set_back_hides_nothing_from_checks(core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", AAPL, IBM)
-    core.refresh()
-    clock.advance(DAY)
-    core.rows("UPDATE pricing.demand SET due_at = due_at - interval '2 hours' WHERE symbol = 'IBM'")
-    assert core.enqueue_due() == 2
-    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'IBM'")
-    clock.advance(-3600)
-    assert core.one("SELECT pricing.repair_demand()") == 1
-    assert core.enqueue_due() == 1
-
-
 def test_b8_what_one_check_leaves_the_next_one_takes(core: Core, clock: Clock) -> None:
     pairs = [(QUOTE, f"S{number}") for number in range(7)]
     core.heartbeat("ann", *pairs)

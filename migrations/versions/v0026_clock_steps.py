@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0025"
-down_revision = "0024"
+revision = "0026"
+down_revision = "0025"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0025_clock_steps.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0026_clock_steps.sql").read_text())
