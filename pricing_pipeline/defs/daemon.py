@@ -9,6 +9,9 @@ here and not in a process of their own, because importing Dagster is what a star
 
 And its connections are kept: left to itself, the daemon opens one for each query, several a second, which was
 half of what the pipeline cost while nobody watched anything.
+
+And it goes on when the machine's clock is set back: left to itself, it ticks no sensor and starts no queued run until
+the time of its last tick has come again.
 """
 
 import contextlib
@@ -17,10 +20,14 @@ import socket
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
-from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next two: pinned
+from dagster._core.scheduler.instigation import InstigatorState
+from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next ones: pinned
 from dagster._daemon import controller as dagster_daemon
+from dagster._daemon import daemon as interval_daemons
+from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 from dagster_postgres import DagsterPostgresStorage
 
@@ -49,6 +56,7 @@ def main() -> None:
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
+        go_on_when_the_clock_is_set_back()
         target = WorkspaceFileTarget([workspace])
         with dagster_daemon.daemon_controller_from_instance(instance, target) as controller:
             controller.check_daemon_loop()
@@ -57,6 +65,18 @@ def main() -> None:
 def look_for_backfills_often() -> None:
     """Every five seconds, which no setting offers: by itself Dagster looks every half a minute."""
     dagster_daemon.DEFAULT_DAEMON_INTERVAL_SECONDS = _BACKFILL_SECONDS
+
+
+def go_on_when_the_clock_is_set_back() -> None:
+    """Measure pauses of Dagster's loops by a clock that nobody sets, and tick a sensor whose last tick is to come."""
+    interval_daemons.time = SimpleNamespace(time=time.monotonic, sleep=time.sleep)  # type: ignore[assignment,attr-defined]
+    elapsed = sensor_daemon.get_elapsed
+
+    def elapsed_or_unknown(state: InstigatorState) -> float | None:
+        seconds = elapsed(state)
+        return None if seconds is None or seconds < 0 else seconds
+
+    sensor_daemon.get_elapsed = elapsed_or_unknown
 
 
 def prepare() -> None:

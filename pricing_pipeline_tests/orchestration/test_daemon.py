@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from dagster._core.scheduler.instigation import SensorInstigatorData
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import EmptyWorkspaceTarget
 from dagster._daemon import controller
+from dagster._daemon import daemon as interval_daemons
+from dagster._daemon import sensor as sensor_daemon
 from dagster._daemon.backfill import execute_backfill_iteration_loop
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline.defs.daemon import look_for_backfills_often
+from pricing_pipeline.defs.daemon import go_on_when_the_clock_is_set_back, look_for_backfills_often
 from pricing_pipeline_tests.fix_dagster import an_instance
+from pricing_pipeline_tests.patience import PATIENCE
 
 
 class Pauses(threading.Event):
@@ -48,3 +56,54 @@ def test_g6_backfills_are_looked_for_every_five_seconds(
             waits += pauses.seconds
     before, after = waits
     assert before > 5 >= after
+
+
+@pytest.fixture
+def patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed in Dagster is put back at the end."""
+    monkeypatch.setattr(interval_daemons, "time", interval_daemons.time)
+    monkeypatch.setattr(sensor_daemon, "get_elapsed", sensor_daemon.get_elapsed)
+
+
+def last_ticked(seconds_ago: float) -> Any:
+    ticked = SensorInstigatorData(last_tick_timestamp=time.time() - seconds_ago)
+    return SimpleNamespace(instigator_data=ticked)
+
+
+@pytest.mark.usefixtures("patched")
+def test_g3_a_sensor_ticks_after_the_machines_clock_was_set_back() -> None:
+    """Its last tick seems to be to come."""
+    sensor: Any = SimpleNamespace(min_interval_seconds=4)
+    assert sensor_daemon.is_under_min_interval(last_ticked(-3600), sensor), "left to itself it would not"
+    go_on_when_the_clock_is_set_back()
+    assert not sensor_daemon.is_under_min_interval(last_ticked(-3600), sensor)
+    assert sensor_daemon.is_under_min_interval(last_ticked(1), sensor)
+    assert not sensor_daemon.is_under_min_interval(last_ticked(5), sensor)
+
+
+class _Counting(interval_daemons.IntervalDaemon):  # type: ignore[type-arg]
+    """A daemon of Dagster that only counts how often its turn comes."""
+
+    turns = 0
+
+    @classmethod
+    def daemon_type(cls) -> str:
+        return "COUNTING"
+
+    def run_iteration(self, workspace_process_context: Any) -> Iterator[None]:
+        self.turns += 1
+        yield None
+
+
+@pytest.mark.usefixtures("patched")
+def test_g3_runs_are_dequeued_after_the_machines_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on_when_the_clock_is_set_back()
+    daemon = _Counting(interval_seconds=0.01)
+    loop = daemon.core_loop(None, Pauses())
+    while not daemon.turns:
+        next(loop)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    began = time.monotonic()
+    while daemon.turns < 2:
+        next(loop)
+        assert time.monotonic() - began < PATIENCE
