@@ -27,6 +27,10 @@ CREATE SEQUENCE pricing.credential_version_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.credential_version_seq TO pricing_worker;
 
 -- 
+CREATE SEQUENCE pricing.outages_outage_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.outages_outage_id_seq TO pricing_worker;
+
+-- 
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
 
@@ -447,13 +451,15 @@ CREATE TABLE pricing.demand (
     due_at timestamp with time zone NOT NULL  -- When to look at the pair next. While a task for it is live, it is not looked at.
     became_due_at timestamp with time zone  -- A task for the pair is live, and owed since then; NULL = none is.
     failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
-    held_until timestamp with time zone  -- A pair whose task died is left alone until then: 1 h, doubling to 24 h.
+    held_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
     last_failure text  -- Why the last task died.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
     read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
+    owed_since timestamp with time zone  -- Since when the pair is owed a price that trouble keeps away: a task for it died, by no fault of its symbol. NULL = no such trouble.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
+CREATE INDEX demand_owed ON pricing.demand USING btree (data_type, due_at) WHERE (owed_since IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.demand TO pricing_worker;
 GRANT SELECT ON TABLE pricing.demand TO pricing_reader;
 
@@ -646,6 +652,24 @@ CREATE TABLE pricing.limit_counts (
 ) WITH (fillfactor=50);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.limit_counts TO pricing_worker;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
+
+-- Spans in which every call to a provider for a data type failed by a fault of the provider or its key. A row goes 15 s after the provider has answered again.
+CREATE TABLE pricing.outages (
+    outage_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order of their beginnings.
+    provider text NOT NULL  -- Who does not answer.
+    data_type text NOT NULL  -- What it does not answer for.
+    since timestamp with time zone NOT NULL  -- When the first of the calls began that failed.
+    last_fault_at timestamp with time zone NOT NULL  -- When the last call failed.
+    probed_at timestamp with time zone  -- When a viewer's pair was last asked for ahead of its pause, to see whether the provider answers. NULL = never.
+    answered_at timestamp with time zone  -- When the provider answered again. NULL = it does not yet.
+    CONSTRAINT outages_pkey PRIMARY KEY (outage_id)
+    CONSTRAINT outages_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
+    CONSTRAINT outages_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
+) WITH (fillfactor=50);
+CREATE INDEX outages_data_type ON pricing.outages USING btree (data_type);
+CREATE UNIQUE INDEX one_open_outage ON pricing.outages USING btree (provider, data_type) WHERE (answered_at IS NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.outages TO pricing_worker;
+GRANT SELECT ON TABLE pricing.outages TO pricing_reader;
 
 -- When each pair was last looked at, to ten minutes: written when a viewer leaves and by reads, never by heartbeats. Kept for 48 hours.
 CREATE TABLE pricing.pair_views (
@@ -972,7 +996,7 @@ CREATE TABLE pricing.route_refusals (
     data_type text NOT NULL  -- What was asked for.
     symbol text NOT NULL  -- What was asked for.
     provider text NOT NULL  -- Who does not serve it.
-    kind text NOT NULL  -- unknown_symbol or plan_restricted.
+    kind text NOT NULL  -- unknown_symbol, plan_restricted or endpoint_restricted.
     reason text NOT NULL  -- What it said.
     refused_at timestamp with time zone NOT NULL  -- When it said so last.
     refused_until timestamp with time zone NOT NULL  -- Until then others are asked before it.
@@ -1121,6 +1145,10 @@ GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
 
+-- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
+CREATE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.back_off_for(text,integer) TO pricing_reader, pricing_worker;
+
 -- How many tasks a backfill waits for, how many are not finished, how many failed.
 CREATE FUNCTION pricing.backfill_progress(wanted uuid, OUT tasks integer, OUT open integer, OUT failed integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
@@ -1141,7 +1169,7 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_work
 CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
 
--- Moves tasks to the dead, with their last error, and holds their pairs off.
+-- Moves tasks to the dead, with their last error, and has their pairs back off.
 CREATE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_worker;
 
@@ -1262,7 +1290,7 @@ TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET sea
 CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
 
--- What made pairs fail has changed: those held off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.
+-- What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.
 CREATE FUNCTION pricing.end_hold_off(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_hold_off(text,text[]) TO pricing_worker;
 
@@ -1309,6 +1337,10 @@ GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 -- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
+
+-- When a task with this history first failed by a fault of its provider or key. NULL = it did not.
+CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
 
 -- Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_held boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -1370,9 +1402,9 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing
 CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
 
--- Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.
-CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text) TO pricing_worker;
+-- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed.
+CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_worker;
 
 -- Locks the demand of the pairs that a claim's tasks refresh, until the transaction ends. Returns whether there is any.
 CREATE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -1413,6 +1445,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time 
 CREATE FUNCTION pricing.is_market_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
+-- Whether a failed call says that its provider, or its key, serves nobody now. Not throttled: its pauses have rules of their own.
+CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
+
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
 CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
@@ -1433,7 +1469,11 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,text,timestamp with time zone,in
 CREATE FUNCTION pricing.is_stale(data_type text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
--- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held.
+-- Whether a task that failed so has its symbol to blame. All other kinds are trouble of the provider, its key or ours: the pair stays late.
+CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, pricing_worker;
+
+-- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held.
 CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
@@ -1476,7 +1516,7 @@ GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, prici
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
 
--- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it is held off or a task of it is live.
+-- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 
@@ -1539,6 +1579,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zo
 CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_opinions(bigint,text[],timestamp with time zone[],numeric[],text[],text[],text[]) TO pricing_worker;
 
+-- What a settled call says about an outage: a fault of the provider or its key begins one, or prolongs it; an answer ends it.
+CREATE FUNCTION pricing.note_outage(judged bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_outage(bigint) TO pricing_worker;
+
 -- Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.
 CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamp with time zone[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],timestamp with time zone[]) TO pricing_worker;
@@ -1562,6 +1606,10 @@ GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- Pairs of a data type that back off because a provider, or its key, served nobody: when their last task failed first, and when it was asked for last.
+CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader, pricing_worker;
+
 -- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
@@ -1577,6 +1625,10 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 -- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be. Returns whether there was one.
+CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
 
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1656,11 +1708,11 @@ GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) T
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
 
--- Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).
+-- Makes due again, and owed since it was, what waits for a task that is no longer there (cancelled or pruned by hand).
 CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
 
--- What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
+-- What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.
 CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
 
@@ -1688,9 +1740,13 @@ GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
--- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' hold-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.
+-- Makes dead tasks pending again by hand, with all their attempts and by today's route, and ends their pairs' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.
 CREATE FUNCTION pricing.retry_tasks(wanted bigint[]) RETURNS TABLE(task_id bigint, outcome text, live_id bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retry_tasks(bigint[]) TO pricing_worker;
+
+-- The provider answers again: what has failed since the outage began, and waits, is due now. Returns how many pairs and tasks.
+CREATE FUNCTION pricing.return_waiting(over pricing.outages) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_worker;
 
 -- What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.
 CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
@@ -1770,6 +1826,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
+-- While viewers wait for a provider in an outage, has it asked about once a minute, whatever the pauses say; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
+CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
+
 -- Thins quotes older than their type's thin_after_days to the last one of every thin_to_minutes, about so many rows at most in one go. Returns how many it has deleted.
 CREATE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
@@ -1831,6 +1891,14 @@ GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
 -- Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
+
+-- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s or a quarter of the TTL, whichever is longer, whatever keeps it away; due, owed for less, or never fetched; refused, its task died of a fault of the symbol and it backs off; fresh.
+CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
+
+-- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.
+CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead) TO pricing_reader, pricing_worker;
 
 -- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
 CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;

@@ -22,19 +22,28 @@ _CAP = "53400"
 class Freshness:
     """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
 
-    `due` counts pairs owed a refresh, `late` those owed it for longer than max(30 s, TTL/4), `held`
-    those left alone after their task died, `paused` those whose instrument is paused.
+    Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), whatever keeps it
+    away; `due` for less, or was never fetched; `refused` backs off after a fault of its symbol; `paused` is an
+    instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known; `missing` are due or late
+    without one.
     """
 
     data_type: str
     default_ttl_minutes: int
     watched: int
+    confirmed: int
     fresh: int
     due: int
     late: int
-    held: int
+    refused: int
     paused: int
+    missing: int
     oldest_fetched_at: datetime | None
+
+    @property
+    def is_calm(self) -> bool:
+        """True when some watched pair has a price, and each is on time or has itself to blame."""
+        return self.confirmed > 0 and self.late == 0 and self.missing == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class FailureKind(StrEnum):
 
     UNKNOWN_SYMBOL = "unknown_symbol"
     PLAN_RESTRICTED = "plan_restricted"
+    ENDPOINT_RESTRICTED = "endpoint_restricted"
     KEY_REFUSED = "key_refused"
     REQUEST_REFUSED = "request_refused"
     MISCONFIGURED = "misconfigured"
@@ -71,6 +72,7 @@ _PERMANENT = frozenset(
     {
         FailureKind.UNKNOWN_SYMBOL,
         FailureKind.PLAN_RESTRICTED,
+        FailureKind.ENDPOINT_RESTRICTED,
         FailureKind.REQUEST_REFUSED,
         FailureKind.MISCONFIGURED,
     }

@@ -178,6 +178,14 @@ def promote(connection: Connection) -> int:
     return int(connection.execute(query("queue.promote")).scalar_one())
 
 
+def tend_outages(connection: Connection) -> int:
+    """Have providers that do not answer asked once a minute, and bring back what waits for those that answer again.
+
+    Returns how many pairs and tasks came back.
+    """
+    return int(connection.execute(query("queue.tend_outages")).scalar_one())
+
+
 def providers_with_work(connection: Connection) -> dict[str, int]:
     """Providers that have pending tasks, with the most calls each may have in flight."""
     return dict(driver_rows(connection, driver_query("queue.providers_with_work"), {}))

@@ -312,6 +312,7 @@ class Refresher:
         self._check()
         with self._own.use() as connection:
             queue.promote(connection)
+            queue.tend_outages(connection)
         self._start_calls()  # the duties that are due may take longer than a call
         with self._own.use() as connection:
             demand.run_duties(connection)

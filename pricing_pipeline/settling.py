@@ -388,11 +388,13 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         pause = limits.throttle(connection, call.provider, call.key_name, asked, str(error))
+    is_alone = len(call.tasks) == 1
+    # Of one symbol alone a provider would have said so in its answer: it refuses the key the endpoint.
+    if isinstance(error, PlanRestricted) and (is_alone or error.is_whole_endpoint):
+        kind = FailureKind.ENDPOINT_RESTRICTED
     # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
-    blames_all = kind is FailureKind.MISCONFIGURED or (
-        isinstance(error, PlanRestricted) and error.is_whole_endpoint
-    )
-    is_permanent = kind.is_permanent and (len(call.tasks) == 1 or blames_all)
+    blames_all = kind in (FailureKind.MISCONFIGURED, FailureKind.ENDPOINT_RESTRICTED)
+    is_permanent = kind.is_permanent and (is_alone or blames_all)
     queue.fail(
         connection,
         call.task_ids,

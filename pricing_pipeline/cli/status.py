@@ -24,6 +24,8 @@ from pricing_pipeline.home import read_state
 from pricing_pipeline.limits import Allowance, Budget, Key
 from pricing_pipeline.settings import Settings, load_settings
 
+_COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
+
 
 @dataclass(slots=True)
 class Overview:
@@ -92,10 +94,7 @@ def _content(
         "running": bool(state),
         "started_at": started_at,
         "first_price_seconds": first_price,
-        **{
-            name: overview.total(name) if known else None
-            for name in ("watched", "fresh", "due", "late", "held", "paused")
-        },
+        **{name: overview.total(name) if known else None for name in _COUNTS},
         "types": {kind.data_type: _type(kind) for kind in overview.types},
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
@@ -119,7 +118,7 @@ def _type(kind: Freshness) -> dict[str, Any]:
         "fresh": kind.fresh,
         "due": kind.due,
         "late": kind.late,
-        "held": kind.held,
+        "refused": kind.refused,
         "paused": kind.paused,
         "oldest_fetched_at": kind.oldest_fetched_at,
     }
@@ -213,13 +212,12 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _say_types(content: Mapping[str, Any]) -> None:
     typer.echo()
-    counts = ["watched", "fresh", "due", "late", "held", "paused"]
     rows = [
-        (name, duration(kind["ttl_minutes"] * 60), *(kind[count] for count in counts))
+        (name, duration(kind["ttl_minutes"] * 60), *(kind[count] for count in _COUNTS))
         for name, kind in content["types"].items()
     ]
-    rows.append(("all", "", *(content[count] for count in counts)))
-    print_table(["data type", "TTL", *counts], rows, right=["TTL", *counts])
+    rows.append(("all", "", *(content[count] for count in _COUNTS)))
+    print_table(["data type", "TTL", *_COUNTS], rows, right=["TTL", *_COUNTS])
     typer.echo()
     queue = content["queue"]
     typer.echo("queue:       " + ", ".join(f"{count} {status}" for status, count in queue.items()))

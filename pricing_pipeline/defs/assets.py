@@ -148,7 +148,8 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             group_name="latest_document" if kind.fetcher.is_document else "latest_price",
             kinds={"postgres", "table"},
             description=f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
-            f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it."
+            f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
+            "A type that nobody watches gets no events, so its freshness may read stale."
             f"{_no_schedule(unscheduled.get(kind.data_type))}",
             freshness_policy=freshness_policy(kind),
             metadata={

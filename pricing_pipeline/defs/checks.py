@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.assets import latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, inline_table, serving, why_late
+from pricing_pipeline.defs.reports import Metadata, inline_table, said_of_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType, Fetcher
@@ -59,7 +59,7 @@ class _Check:
 def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
     return {
         row.data_type: _Verdict(
-            _said_of_service(row),
+            said_of_service(row),
             {
                 **serving(row),
                 **why_late(connection, row),
@@ -70,17 +70,6 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict
         )
         for row in demand.freshness(connection, names)
     }
-
-
-def _said_of_service(row: demand.Freshness) -> str:
-    if row.late:
-        return (
-            f"{row.late} of {row.watched} watched prices are late. `pricing-pipeline why SYMBOL` says of each why, "
-            "`pricing-pipeline status` which provider is throttled or out of quota."
-        )
-    if not row.watched:
-        return "Nobody watches this type."
-    return f"{row.watched} watched price{'s' if row.watched > 1 else ''}, none late."
 
 
 def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
@@ -217,7 +206,7 @@ def _is_daily(kind: DataType) -> bool:
 CHECKS = (
     _Check(
         "on_time",
-        "No watched price has been due for longer than max(30 s, TTL/4).",
+        "No watched price has been due for longer than max(30 s, TTL/4), unless its symbol is at fault.",
         "one-price-stays-old",
         lambda kind: True,
         _on_time,

@@ -262,9 +262,34 @@ def serving(row: demand.Freshness | None) -> Metadata:
         "fresh": dg.MetadataValue.int(row.fresh),
         "late": dg.MetadataValue.int(row.late),
     }
+    own_faults = {"refused": row.refused, "paused": row.paused}
+    metadata |= {name: dg.MetadataValue.int(count) for name, count in own_faults.items() if count}
     if row.oldest_fetched_at is not None:
         metadata["oldest_price"] = dg.MetadataValue.timestamp(row.oldest_fetched_at)
     return metadata
+
+
+def said_of_service(row: demand.Freshness) -> str:
+    """The same in a sentence."""
+    if not row.watched:
+        return "Nobody watches this type."
+    counts = {
+        "fresh": row.fresh,
+        "being refreshed": row.due,
+        "late": row.late,
+        "refused for a fault of the symbol": row.refused,
+        "paused": row.paused,
+    }
+    each = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    said = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."
+    if row.missing:
+        said += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
+    if row.late:
+        said += (
+            " `pricing-pipeline why SYMBOL` says of each why, `pricing-pipeline status` which provider is throttled or "
+            "out of quota."
+        )
+    return said
 
 
 def why_late(connection: Connection, row: demand.Freshness) -> Metadata:

@@ -1,7 +1,7 @@
 """Sensors: start drains when there is work, say how fresh prices are, follow the registry."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs.assets import MONTHS, history_key, latest_key
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import sample_table, serving
+from pricing_pipeline.defs.reports import said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -22,7 +22,6 @@ from pricing_pipeline.settings import load_settings
 _EVERY_LOOP = 4
 # A tick costs Dagster's daemon about 25 ms of CPU, also when nothing happens; what can wait ticks less often.
 _EVERY_SECOND_LOOP = 9
-_EVERY_THIRD_LOOP = 14
 # A tick every five seconds, a launch of three to nine: asked for this early, the successor is there in time.
 _HAND_OVER_SECONDS = 15.0
 _LAUNCH_PATIENCE_SECONDS = 30.0
@@ -32,8 +31,6 @@ _RELOAD_PATIENCE_SECONDS = 20.0
 _TOLD_AT_LEAST_SECONDS = 30.0
 # Two ticks that are to be 30 s apart can come a little less than that apart.
 _TICK_JITTER_SECONDS = 1.0
-# Half a TTL may run out between two ticks; the earlier one tells then.
-_TICK_LATENESS_SECONDS = 10.0
 
 
 @dataclass
@@ -138,32 +135,32 @@ class _Told:
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Materializes latest prices, without a run, while nothing watched is late; silent otherwise."""
+    """Materializes latest prices, without a run, while all that is watched is on time; silent otherwise."""
     ttls = {kind.data_type: kind.default_ttl_minutes * 60.0 for kind in snapshot.data_types}
 
     @dg.sensor(
         name="report_freshness",
-        minimum_interval_seconds=_EVERY_THIRD_LOOP,
+        minimum_interval_seconds=_EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says about every half TTL that no watched price is late. When some are, it says nothing, "
-        "and the freshness policy warns and then fails.",
+        description="Says of each watched data type, at once and then about every half TTL, that no price is late. "
+        "When some are, or were never fetched, it says nothing, and the freshness policy warns and then fails.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
         told = _Told.load(context.cursor)
         with database.engine.connect() as connection:
-            now = demand.outlook(connection).now_epoch
-            due = [name for name, ttl in ttls.items() if not 0 <= now - told.at.get(name, 0.0) < _pause(ttl)]
-            rows = demand.freshness(connection, due) if due else []
-        calm = [row for row in rows if row.late == 0]
-        late = {row.data_type: row.late for row in rows if row.late}
-        told = _Told({name: at for name, at in told.at.items() if name in ttls})
-        told.at.update({row.data_type: now for row in calm})
+            outlook = demand.outlook(connection)
+            now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
+            due = [name for name in watched if not 0 <= now - told.at.get(name, 0.0) < _pause(ttls[name])]
+            rows = [row for row in demand.freshness(connection, due) if row.watched] if due else []
+        calm = [row for row in rows if row.is_calm]
+        # What is not calm, or not watched, is forgotten: it is told of at once when it is calm again.
+        kept = {name: told.at[name] for name in watched if name in told.at and name not in due}
         return dg.SensorResult(
             asset_events=[_calm(database, row) for row in calm],
-            skip_reason=_told_what([row.data_type for row in calm], late),
-            cursor=told.dump(),
+            skip_reason=_told_what(rows),
+            cursor=_Told(kept | {row.data_type: now for row in calm}).dump(),
         )
 
     return sensor
@@ -171,7 +168,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 def _pause(ttl: float) -> float:
     """Seconds between two reports of a data type with this TTL in seconds."""
-    return max(_TOLD_AT_LEAST_SECONDS - _TICK_JITTER_SECONDS, ttl / 2 - _TICK_LATENESS_SECONDS)
+    return max(_TOLD_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
 
 
 def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:
@@ -182,30 +179,25 @@ def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMateriali
             **price_plot(checks.portrait(connection, row.data_type)),
         }
     return dg.AssetMaterialization(
-        latest_key(row.data_type), metadata={"reason": _reason(row), **serving(row), **shown}
+        latest_key(row.data_type), metadata={"reason": said_of_service(row), **serving(row), **shown}
     )
 
 
-def _told_what(calm: list[str], late: dict[str, int]) -> str:
-    said = [f"on time: {', '.join(calm)}"] if calm else []
-    said += (
-        [f"late, so nothing is said: {', '.join(f'{name} ({count})' for name, count in late.items())}"]
-        if late
-        else []
+def _told_what(rows: Sequence[demand.Freshness]) -> str:
+    calm = [row.data_type for row in rows if row.is_calm]
+    late = [f"{row.data_type} ({row.late})" for row in rows if row.late]
+    missing = [f"{row.data_type} ({row.missing})" for row in rows if row.missing and not row.late]
+    refused = [row.data_type for row in rows if not (row.is_calm or row.late or row.missing)]
+    said = {
+        "on time": calm,
+        "late, so nothing is said": late,
+        "not fetched yet, so nothing is said": missing,
+        "none can be fetched, so nothing is said": refused,
+    }
+    return (
+        "; ".join(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
+        or "nothing to say yet"
     )
-    return "; ".join(said) or "nothing to say yet"
-
-
-def _reason(row: demand.Freshness) -> str:
-    if row.watched == 0:
-        return "nobody watches this type, so nothing is owed"
-    if row.paused:
-        return f"{row.paused} of {row.watched} watched pairs are paused, none of the others is late"
-    if row.held:
-        return f"{row.held} of {row.watched} watched pairs are held off after failures; see the failed tasks"
-    if row.fresh == row.watched:
-        return "every watched pair is within its TTL"
-    return f"{row.watched - row.fresh} of {row.watched} watched pairs are being refreshed, none is late"
 
 
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:

@@ -49,7 +49,7 @@ def test_a8_a_task_is_shown_with_its_whole_history(cli: CommandLine, core: Core)
     assert (error["attempt"], error["kind"], error["message"]) == (1, "unknown_symbol", "no such symbol")
     assert task["held_until"].endswith("Z")
     said = cli("queue", "show", str(task_id)).stdout
-    for words in ("equity_quote AAPL, the latest price", "no such symbol", "1 of 4", "held off:"):
+    for words in ("equity_quote AAPL, the latest price", "no such symbol", "1 of 4", "backs off:"):
         assert words in said
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("still")
 URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
 KEYS = {
-    *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "held", "types"),
+    *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "refused", "types"),
     "paused",
     *(
         "queue",
@@ -50,9 +50,9 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
     core.enqueue_due()
     content = cli("status", "--json").json
     assert content.keys() == KEYS
-    counts = ("watched", "fresh", "due", "late", "held")
-    assert [content[name] for name in counts] == [3, 2, 1, 1, 0]
-    assert [content["types"][QUOTE][name] for name in counts] == [2, 1, 1, 1, 0]
+    counts = ("watched", "fresh", "due", "late", "refused")
+    assert [content[name] for name in counts] == [3, 2, 0, 1, 0]
+    assert [content["types"][QUOTE][name] for name in counts] == [2, 1, 0, 1, 0]
     assert [content["types"][DAILY][name] for name in counts] == [1, 1, 0, 0, 0]
     assert content["types"][QUOTE]["ttl_minutes"] == 1
     assert content["types"][QUOTE]["oldest_fetched_at"].startswith("2026-03-02T15:00:")

@@ -20,6 +20,7 @@ TRANSIENT = [
 PERMANENT = [
     FailureKind.UNKNOWN_SYMBOL,
     FailureKind.PLAN_RESTRICTED,
+    FailureKind.ENDPOINT_RESTRICTED,
     FailureKind.REQUEST_REFUSED,
     FailureKind.MISCONFIGURED,
 ]

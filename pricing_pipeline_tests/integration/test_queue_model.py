@@ -398,7 +398,10 @@ class QueueMachine(RuleBasedStateMachine):
         if status == "failed":
             task.finished_at = self.now
             wanted = self.demand[task.pair]
-            wanted.rest(self.now + timedelta(hours=min(2 ** min(wanted.failures, 5), 24)))
+            if kind == PERMANENT:
+                wanted.rest(self.now + timedelta(hours=min(2 ** min(wanted.failures, 5), 24)))
+            else:
+                wanted.rest(self.now + timedelta(minutes=min(2 ** min(wanted.failures, 4), 10)))
             wanted.failures += 1
 
     def _withdraw(self, task: Expected, kind: str) -> None:

@@ -148,7 +148,7 @@ def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Cor
     core.heartbeat("ann", (QUOTE, "AAPL"))
     value_id = held_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    core.call("SELECT pricing.hold_off('equity_quote', ARRAY['AAPL'], 'implausible')")
+    core.call("SELECT pricing.hold_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
     reviews.release(core.engine, value_id, "ann")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None

@@ -249,6 +249,7 @@ DEAD, AGAIN, SNOOZED, AT_ONCE = ("failed", 1), ("scheduled", 1), ("scheduled", 0
 CONSEQUENCE: dict[FailureKind, tuple[str, int]] = {
     FailureKind.UNKNOWN_SYMBOL: DEAD,
     FailureKind.PLAN_RESTRICTED: DEAD,
+    FailureKind.ENDPOINT_RESTRICTED: DEAD,
     FailureKind.REQUEST_REFUSED: DEAD,
     FailureKind.MISCONFIGURED: DEAD,
     FailureKind.THROTTLED: SNOOZED,
@@ -287,4 +288,4 @@ def test_a8_each_kind_has_its_consequence(core: Core, clock: Clock, kind: Failur
     assert (task.failure_kind is not None) is (task.status == "failed")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.held_until is not None) is (task.status == "failed"), "only the dead are held off"
+    assert (pair.held_until is not None) is (task.status == "failed"), "only the dead back off"

@@ -394,6 +394,7 @@ def test_f4_the_runbook_lists_every_state() -> None:
         "plan_restricted",
         "cancelled",
         "failed",
+        "endpoint_restricted",
     }
     page = (ROOT / "docs/operations.md").read_text()
     (table,) = re.findall(r"^\| state \| cause \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)

@@ -52,8 +52,8 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
     assert {name for name, check in checks.items() if check.severity is dg.AssetCheckSeverity.ERROR} == {
         QUOTE
     }
-    assert str(checks[QUOTE].description).startswith("2 of 2 watched prices are late.")
-    assert checks[FX].description == "1 watched price, none late."
+    assert str(checks[QUOTE].description).startswith("2 watched prices: 2 late. 2 were never fetched. ")
+    assert checks[FX].description == "1 watched price: 1 being refreshed. 1 was never fetched."
     assert checks[NAV].description == "Nobody watches this type."
     told = facts(checks[QUOTE])
     assert {name: told[name] for name in ("watched", "fresh", "late")} == {

@@ -16,11 +16,12 @@ from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.domain import FailureKind
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "report_freshness"
+OWN_FAULTS = (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED, FailureKind.REQUEST_REFUSED)
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -40,49 +41,86 @@ def metadata(tick: SensorExecutionData, data_type: str) -> dict[str, Any]:
     return said(event)
 
 
-def test_g2_nothing_stays_unknown_after_the_first_tick(stage: Stage) -> None:
+def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core) -> None:
+    """An event says that viewers are served: without viewers there is nothing to say, whatever is stored."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    told_of = stage.tick(SENSOR)
+    assert told(told_of) == [QUOTE]
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    tick = stage.tick(SENSOR, told_of.cursor)
+    assert (told(tick), tick.cursor, tick.skip_message) == ([], "{}", "nothing to say yet")
+    said = stage.spec("latest_price", QUOTE).description
+    assert "nobody watches gets no events, so its freshness may read stale" in str(said)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert told(stage.tick(SENSOR, tick.cursor)) == [QUOTE], "watched again and fresh: at once"
+
+
+def test_g2_five_hundred_types_that_nobody_watches_cost_no_events(stage: Stage, core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " SELECT 'quote_' || n, 'quote', 1 FROM generate_series(1, 500) AS n"
+    )
+    stage.reload()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
     tick = stage.tick(SENSOR)
-    assert told(tick) == [DAILY, QUOTE, FX, NAV]
-    assert metadata(tick, QUOTE) == {
-        "reason": "nobody watches this type, so nothing is owed",
-        "watched": 0,
-        "fresh": 0,
-        "late": 0,
-    }
-    assert tick.skip_message == f"on time: {DAILY}, {QUOTE}, {FX}, {NAV}"
+    assert told(tick) == [QUOTE]
+    assert tick.cursor == f'{{"{QUOTE}": {core.clock().timestamp()}}}'
+
+
+def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    waiting = stage.tick(SENSOR)
+    assert (told(waiting), waiting.cursor) == ([], "{}")
+    assert waiting.skip_message == f"not fetched yet, so nothing is said: {QUOTE} (2)"
+    core.refresh()
+    first = stage.tick(SENSOR, waiting.cursor)
+    assert told(first) == [QUOTE]
+    core.heartbeat("ann", (QUOTE, "MSFT"))
+    assert told(stage.tick(SENSOR)) == [], "one pair has no price yet"
 
 
 def test_g2_a_new_type_is_told_of_at_once(stage: Stage, core: Core) -> None:
-    cursor = stage.tick(SENSOR).cursor
+    core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
+    core.refresh()
+    core.refresh(MFAPI)
+    first = stage.tick(SENSOR)
+    assert told(first) == [QUOTE, NAV]
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('new_quote', 'quote', 5)"
     )
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+    core.heartbeat("ann", ("new_quote", "AAPL"))
+    core.refresh()
     stage.reload()
-    tick = stage.tick(SENSOR, cursor)
+    tick = stage.tick(SENSOR, first.cursor)
     assert told(tick) == ["new_quote"]
     assert NAV not in str(tick.cursor)
 
 
 @pytest.mark.parametrize(
     ("minutes", "quiet_for", "told_by"),
-    [(1, 28, 30), (2, 49, 60), (15, 439, 450), (1440, 43189, 43200)],
+    [(1, 28, 30), (2, 58, 60), (15, 448, 450), (1440, 43198, 43200)],
 )
 def test_g2_it_is_said_about_every_half_ttl_and_30_s_apart(
     stage: Stage, core: Core, clock: Clock, minutes: int, quiet_for: int, told_by: int
 ) -> None:
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = :ttl", ttl=minutes)
     stage.reload()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
     first = stage.tick(SENSOR)
+    assert told(first) == [QUOTE]
     clock.advance(quiet_for)
     quiet = stage.tick(SENSOR, first.cursor)
     assert told(quiet) == []
     assert quiet.skip_message == "nothing to say yet"
     clock.advance(told_by - quiet_for)
-    assert told(stage.tick(SENSOR, quiet.cursor)) == [DAILY, QUOTE, FX, NAV]
+    assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE]
     clock.advance(-told_by - 3600)
-    assert told(stage.tick(SENSOR, quiet.cursor)) == [DAILY, QUOTE, FX, NAV], "the clock was set back"
+    assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE], "the clock was set back"
 
 
 @pytest.mark.parametrize(("data_type", "symbol", "bound"), [(QUOTE, "AAPL", 30), (FX, "EUR/USD", 225)])
@@ -91,17 +129,25 @@ def test_g2_no_word_while_a_watched_pair_is_late(
 ) -> None:
     """Late is owed for more than max(30 s, TTL/4), whether or not a task waits for it."""
     core.heartbeat("ann", (data_type, symbol))
-    clock.advance(bound - 2)
+    core.refresh()
+    told_at_first = stage.tick(SENSOR)
+    assert told(told_at_first) == [data_type]
+    ttl = core.one(
+        "SELECT default_ttl_minutes * 60 FROM pricing.data_type_registry WHERE data_type = :t", t=data_type
+    )
+    clock.advance(ttl + bound - 2)
     calm = stage.tick(SENSOR)
-    assert data_type in told(calm)
-    assert metadata(calm, data_type)["reason"] == "1 of 1 watched pairs are being refreshed, none is late"
+    assert told(calm) == [data_type]
+    assert metadata(calm, data_type)["reason"] == "1 watched price: 1 being refreshed."
     clock.advance(3)
-    tick = stage.tick(SENSOR)
-    assert told(tick) == [name for name in (DAILY, QUOTE, FX, NAV) if name != data_type]
-    assert f"late, so nothing is said: {data_type} (1)" in str(tick.skip_message)
+    tick = stage.tick(SENSOR, told_at_first.cursor)
+    assert (told(tick), tick.cursor) == ([], "{}"), "a type that is late is forgotten"
+    assert tick.skip_message == f"late, so nothing is said: {data_type} (1)"
 
+    core.heartbeat("ann", (data_type, symbol))
+    core.enqueue_due()
     core.finish(core.claim_one())
-    assert data_type in told(stage.tick(SENSOR, tick.cursor))
+    assert told(stage.tick(SENSOR, tick.cursor)) == [data_type], "and told of at once when it is fresh again"
 
 
 def test_g2_late_is_counted_again_for_each_refresh_owed(stage: Stage, core: Core, clock: Clock) -> None:
@@ -126,7 +172,7 @@ def test_g2_it_says_what_it_knows(stage: Stage, core: Core, clock: Clock) -> Non
     found = metadata(stage.tick(SENSOR), QUOTE)
     table = found.pop("latest_prices")
     assert found == {
-        "reason": "every watched pair is within its TTL",
+        "reason": "2 watched prices: 2 fresh.",
         "watched": 2,
         "fresh": 2,
         "late": 0,
@@ -150,18 +196,45 @@ def test_g2_its_table_is_short_enough_to_be_shown(stage: Stage, core: Core) -> N
         assert least <= len(table.splitlines()) - 2 <= most
 
 
-def test_g2_a_pair_held_off_is_not_late_but_named(stage: Stage, core: Core, clock: Clock) -> None:
-    core.heartbeat("ann", (QUOTE, "NOPE"), (QUOTE, "AAPL"))
-    call = core.claim_one()
-    core.rows("DELETE FROM pricing.api_call_queue_live WHERE symbol = 'AAPL'")
-    core.rows("DELETE FROM pricing.active_subscriptions WHERE symbol = 'AAPL'")
-    core.rows("DELETE FROM pricing.demand WHERE symbol = 'AAPL'")
-    core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
-    core.fail(call, FailureKind.PROVIDER_DOWN)
+def test_g2_a_pair_that_was_refused_is_not_late_but_named(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "NOPE"))
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     clock.advance(120)
+    alone = stage.tick(SENSOR)
+    assert (told(alone), alone.skip_message) == ([], f"none can be fetched, so nothing is said: {QUOTE}")
+    core.heartbeat("ann", (QUOTE, "NOPE"), (QUOTE, "AAPL"))
+    core.refresh()
     tick = stage.tick(SENSOR)
-    assert QUOTE in told(tick)
-    assert "1 of 1 watched pairs are held off after failures" in metadata(tick, QUOTE)["reason"]
+    assert told(tick) == [QUOTE]
+    said = metadata(tick, QUOTE)
+    assert said["reason"] == "2 watched prices: 1 fresh, 1 refused for a fault of the symbol."
+    assert said["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FailureKind if kind not in (*OWN_FAULTS, "worker_stopped", "database_conflict")]
+)
+def test_g2_a_pair_whose_task_died_of_trouble_stays_late(
+    stage: Stage, core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    """The finding: after their tasks had died, pairs no longer counted as late, and the asset turned healthy."""
+    core.rows("DELETE FROM pricing.provider_routing WHERE rank > 1")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    clock.advance(61)
+    core.enqueue_due()
+    call = core.claim_one()
+    core.rows(
+        "UPDATE pricing.api_call_queue_live SET attempt = max_attempts, enqueued_at = enqueued_at - interval '25 h'"
+    )
+    core.fail(call, kind)
+    assert [task.status for task in core.tasks("AAPL")] == ["completed", "failed"]
+    for seconds in (31, 500, 3000):
+        clock.advance(seconds)
+        core.heartbeat("ann", (QUOTE, "AAPL"))
+        tick = stage.tick(SENSOR)
+        assert told(tick) == []
+        assert f"late, so nothing is said: {QUOTE} (1)" in str(tick.skip_message)
 
 
 def test_g2_dagster_warns_and_fails_when_it_stays_silent(
@@ -181,17 +254,18 @@ def test_g2_dagster_warns_and_fails_when_it_stays_silent(
             return instance.get_freshness_state_records([key])[key].freshness_state
 
         assert state_after(0) is FreshnessState.UNKNOWN
-        assert state_after(0, tick=True) is FreshnessState.PASS
+        assert state_after(0, tick=True) is FreshnessState.UNKNOWN, "nobody watches it"
         core.heartbeat("ann", (QUOTE, "AAPL"))
-        clock.advance(45)
-        assert state_after(45, tick=True) is FreshnessState.PASS
+        core.refresh()
+        assert state_after(5, tick=True) is FreshnessState.PASS
         # What runs report meanwhile is no word on freshness.
         instance.report_runless_asset_event(dg.AssetObservation(key))
         instance.report_runless_asset_event(
             dg.AssetMaterialization(["price_history", QUOTE], partition="2010-03-01")
         )
-        assert state_after(62) is FreshnessState.WARN
-        assert state_after(122) is FreshnessState.FAIL
+        clock.advance(91)
+        core.enqueue_due()
+        assert state_after(96, tick=True) is FreshnessState.WARN
+        assert state_after(127, tick=True) is FreshnessState.FAIL
         core.finish(core.claim_one())
-        clock.advance(10)
         assert state_after(140, tick=True) is FreshnessState.PASS

@@ -1,5 +1,5 @@
 -- What outcomes say about a provider and its keys: breakers, pauses after refusals, units that others used.
--- Lock order: provider_state, then provider_keys, both last in a transaction.
+-- Lock order: provider_state, then outages (outages.sql), then provider_keys, all last in a transaction.
 
 CREATE OR REPLACE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
@@ -18,7 +18,10 @@ DECLARE
     calls integer;
     faults integer;
 BEGIN
-    SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles
+    SELECT c.provider, c.key_name, c.outcome, c.failure_kind, c.error, s.probe_call, s.breaker, s.breaker_since, k.throttles,
+           pricing.is_outage(c.failure_kind) OR EXISTS (
+               SELECT FROM pricing.outages o
+               WHERE (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL) AS is_noted
     INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
@@ -46,6 +49,9 @@ BEGIN
         END IF;
     END IF;
 
+    IF call.is_noted THEN
+        PERFORM pricing.note_outage(judged);
+    END IF;
     IF call.outcome = 'ok' AND call.throttles > 0 THEN
         UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
         WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
@@ -55,7 +61,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
-    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held.';
+    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held.';
 
 
 CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void

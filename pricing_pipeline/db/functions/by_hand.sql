@@ -17,7 +17,7 @@ BEGIN
     RETURN ended;
 END $$;
 COMMENT ON FUNCTION pricing.end_hold_off(text, text[]) IS
-    'What made pairs fail has changed: those held off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
+    'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
@@ -90,7 +90,7 @@ BEGIN
     ORDER BY w.id;
 END $$;
 COMMENT ON FUNCTION pricing.retry_tasks(bigint[]) IS
-    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' hold-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.';
+    'Makes dead tasks pending again by hand, with all their attempts and by today''s route, and ends their pairs'' back-off. Says of each: retried, live_already (live_id is the task that does the same work), not_dead, retired, misconfigured, unknown.';
 
 
 CREATE OR REPLACE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[]
@@ -132,7 +132,7 @@ DECLARE
 BEGIN
     -- Without a pause the next staleness check would start the work again.
     UPDATE pricing.demand d
-    SET due_at = now_ + interval '1 hour', held_until = now_ + interval '1 hour', became_due_at = NULL,
+    SET due_at = now_ + interval '1 hour', held_until = now_ + interval '1 hour', became_due_at = NULL, owed_since = NULL,
         last_failure = left(reason, 500)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
           WHERE q.id = ANY (withdrawn) AND q.window_end = 'infinity'

@@ -1,6 +1,6 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, release, promote, recover.
--- Lock order everywhere: demand, live tasks, the call, api_data_usage, size_estimates, provider_state, provider_keys;
+-- Lock order everywhere: demand, live tasks, the call, api_data_usage, size_estimates, provider_state, outages, provider_keys;
 -- rows of one table in key order. A claim locks provider_state first, and waits for nothing after it.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
@@ -102,7 +102,7 @@ BEGIN
         PERFORM pg_notify('pricing_work', '');
     END IF;
     IF unrouted IS NOT NULL AND backfill IS NULL THEN
-        PERFORM pricing.hold_off(u.key, ARRAY(SELECT jsonb_array_elements_text(u.value)), 'no active provider serves this pair')
+        PERFORM pricing.hold_off(u.key, ARRAY(SELECT jsonb_array_elements_text(u.value)), 'misconfigured', 'no active provider serves this pair')
         FROM jsonb_each(unrouted) u ORDER BY u.key;
     END IF;
     RETURN added;
@@ -228,7 +228,7 @@ BEGIN
                                                 make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)))
                      ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
-            became_due_at = NULL, failures = 0, held_until = NULL, last_failure = NULL
+            became_due_at = NULL, owed_since = NULL, failures = 0, held_until = NULL, last_failure = NULL
         FROM unnest(done.types, done.symbols) AS g (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
         WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
@@ -266,18 +266,18 @@ COMMENT ON FUNCTION pricing.finish_call(bigint, bigint[], uuid, integer, bigint,
     'Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_off(wanted_type text, symbols text[], reason text) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.demand d
-    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL,
-        held_until = pricing.clock() + least(interval '1 hour' * 2 ^ least(d.failures, 5), interval '24 hours'),
-        due_at = pricing.clock() + least(interval '1 hour' * 2 ^ least(d.failures, 5), interval '24 hours')
-    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+    SET failures = d.failures + 1, last_failure = reason, became_due_at = NULL, held_until = held.until, due_at = held.until,
+        owed_since = CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END
+    FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.back_off_for(kind, x.failures) AS until FROM pricing.demand x
           WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) held
     WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol)
 $$;
-COMMENT ON FUNCTION pricing.hold_off(text, text[], text) IS 'Leaves dead pairs alone for 1 h, doubling to 24 h, so that the next check does not start them again.';
+COMMENT ON FUNCTION pricing.hold_off(text, text[], text, text) IS
+    'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_tasks(
@@ -290,7 +290,7 @@ DECLARE
     snoozed boolean := kind IN ('throttled', 'key_refused');
     held bigint[] := pricing.hold_tasks(ids, token);
 BEGIN
-    IF is_permanent AND kind IN ('unknown_symbol', 'plan_restricted') THEN
+    IF is_permanent AND kind IN ('unknown_symbol', 'plan_restricted', 'endpoint_restricted') THEN
         PERFORM pricing.detour(held, kind, message);
     END IF;
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
@@ -360,10 +360,10 @@ BEGIN
         SELECT g.data_type, array_agg(g.symbol) AS symbols FROM gone g WHERE g.window_end = 'infinity'
         GROUP BY 1 ORDER BY 1
     LOOP
-        PERFORM pricing.hold_off(pair.data_type, pair.symbols, left(reason, 500));
+        PERFORM pricing.hold_off(pair.data_type, pair.symbols, kind, left(reason, 500));
     END LOOP;
 END $$;
-COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and holds their pairs off.';
+COMMENT ON FUNCTION pricing.bury(bigint[], text, jsonb, text) IS 'Moves tasks to the dead, with their last error, and has their pairs back off.';
 
 
 CREATE OR REPLACE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '60 seconds')

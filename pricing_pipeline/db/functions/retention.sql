@@ -52,15 +52,9 @@ BEGIN
     -- It only looks: who is in the way is not waited for, and the next sample is five minutes off.
     PERFORM pg_catalog.set_config('lock_timeout', '100ms', true);
     INSERT INTO pricing.freshness_samples (data_type, at, watched, fresh, late, oldest_age)
-    SELECT r.data_type, now_, count(*),
-           count(*) FILTER (WHERE l.fetched_at > now_ - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
-                              AND l.fetched_at <= now_ + interval '1 minute'),
-           count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
-                            <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)),
-           now_ - min(l.fetched_at)
-    FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type) LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
-    WHERE r.is_active AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
-    GROUP BY 1 ORDER BY 1
+    SELECT w.data_type, now_, count(*), count(*) FILTER (WHERE w.state = 'fresh'), count(*) FILTER (WHERE w.state = 'late'),
+           now_ - min(w.fetched_at)
+    FROM pricing.watched_pairs() w GROUP BY 1 ORDER BY 1
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS taken = ROW_COUNT;
     DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';

@@ -193,6 +193,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                               ELSE $2 + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                      ELSE interval '15 minutes' END) END,
                 became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, $2) END,
+                owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
                 read_at = CASE WHEN $5 THEN $2 ELSE d.read_at END
             FROM decided j WHERE d.ctid = j.place
             RETURNING j.symbol, j.viewers, j.is_fetched),
@@ -274,7 +275,7 @@ BEGIN
     RETURN pricing.enqueue_due_pairs(missing_types, missing_symbols, true);
 END $$;
 COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
-    'What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
+    'What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
@@ -315,7 +316,7 @@ LANGUAGE sql SET search_path = '' AS $$
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol)
 $$;
 COMMENT ON FUNCTION pricing.look_again(text, text) IS
-    'What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it is held off or a task of it is live.';
+    'What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.';
 
 
 CREATE OR REPLACE FUNCTION pricing.reconcile_demand() RETURNS integer
@@ -374,7 +375,8 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     repaired integer;
 BEGIN
-    UPDATE pricing.demand d SET due_at = pricing.clock(), became_due_at = NULL FROM (
+    UPDATE pricing.demand d
+    SET due_at = pricing.clock(), became_due_at = NULL, owed_since = least(d.owed_since, d.became_due_at, d.due_at) FROM (
         SELECT x.data_type, x.symbol FROM pricing.demand x
         WHERE x.became_due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q
@@ -384,7 +386,7 @@ BEGIN
     GET DIAGNOSTICS repaired = ROW_COUNT;
     RETURN repaired;
 END $$;
-COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again what waits for a task that is no longer there (cancelled or pruned by hand).';
+COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again, and owed since it was, what waits for a task that is no longer there (cancelled or pruned by hand).';
 
 
 CREATE OR REPLACE FUNCTION pricing.lift_marks() RETURNS integer

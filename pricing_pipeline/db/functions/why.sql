@@ -94,6 +94,43 @@ COMMENT ON FUNCTION pricing.why_not_called(text, integer, bigint) IS
     'Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.';
 
 
+CREATE OR REPLACE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+DECLARE
+    stop record;
+    failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(dead.finished_at), 'some time'),
+                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pair.last_failure, 'no reason is kept'));
+    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then');
+BEGIN
+    IF pair.owed_since IS NULL THEN
+        state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled') THEN dead.failure_kind ELSE 'failed' END;
+        sentence := pg_catalog.format(
+            '%s, so it is left alone until %s. %s',
+            CASE state WHEN 'cancelled' THEN 'its task was cancelled by hand at ' || pricing.said_time(dead.finished_at) ELSE failed END,
+            pricing.said_time(pair.held_until),
+            CASE state WHEN 'unknown_symbol' THEN 'Correct the symbol, or route it to a provider that knows it'
+                       WHEN 'plan_restricted' THEN 'Change the plan, or route it elsewhere' ELSE at_once END);
+        RETURN;
+    END IF;
+    -- Trouble: its viewers are owed a price all the while.
+    state := CASE WHEN dead.failure_kind IN ('endpoint_restricted', 'misconfigured') THEN dead.failure_kind ELSE 'backing_off' END;
+    SELECT w.* INTO stop FROM pricing.why_not_called(dead.provider, 1, coalesce(dead.est_bytes, 0)) w WHERE dead.provider IS NOT NULL;
+    IF state = 'backing_off' AND stop.state <> 'rate_limited' THEN
+        state := stop.state;
+        sentence := pg_catalog.format('owed since %s, it is tried again at %s; %s, and %s', pricing.said_time(pair.owed_since),
+                                      pricing.said_time(pair.held_until), failed, stop.sentence);
+        RETURN;
+    END IF;
+    sentence := pg_catalog.format(
+        'owed since %s, it is tried again at %s%s; %s. %s', pricing.said_time(pair.owed_since), pricing.said_time(pair.held_until),
+        CASE WHEN pricing.is_outage(dead.failure_kind) THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
+        CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
+                   WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names' ELSE at_once END);
+END $$;
+COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead) IS
+    'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_old(
     wanted_type text, wanted_symbol text,
     OUT state text, OUT sentence text, OUT observed_at timestamptz, OUT fetched_at timestamptz, OUT since timestamptz, OUT next_at timestamptz)
@@ -244,19 +281,11 @@ BEGIN
         END IF;
     END IF;
     IF pair.held_until > now_ AND task.id IS NULL THEN
-        state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled', 'misconfigured') THEN dead.failure_kind ELSE 'failed' END;
+        SELECT w.* INTO stop FROM pricing.why_backing_off(pair, dead) w;
+        state := stop.state;
         since := dead.finished_at;
         next_at := pair.held_until;
-        sentence := said || pg_catalog.format(
-            '%s, so it is left alone until %s. %s',
-            CASE state WHEN 'cancelled' THEN pg_catalog.format('its task was cancelled by hand at %s', pricing.said_time(since))
-                       ELSE pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(since), 'some time'),
-                                              coalesce(dead.failure_kind, 'unknown'), coalesce(pair.last_failure, 'no reason is kept')) END,
-            pricing.said_time(next_at),
-            CASE state WHEN 'unknown_symbol' THEN 'Correct the symbol, or route it to a provider that knows it'
-                       WHEN 'plan_restricted' THEN 'Change the plan, or route it elsewhere'
-                       WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names'
-                       ELSE coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then') END);
+        sentence := said || stop.sentence;
         RETURN;
     END IF;
 

@@ -37,34 +37,15 @@ FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_cl
 SELECT pricing.run_duties();
 
 -- name: freshness
--- For each active type: pairs watched, fresh, late, held off, paused, and the age of the oldest price.
-SELECT r.data_type, r.default_ttl_minutes, coalesce(w.watched, 0) AS watched, coalesce(w.fresh, 0) AS fresh,
-       coalesce(w.due, 0) AS due, coalesce(w.late, 0) AS late, coalesce(w.held, 0) AS held, coalesce(w.paused, 0) AS paused,
-       w.oldest_fetched_at
-FROM pricing.data_type_registry r
-LEFT JOIN LATERAL (
-    SELECT count(*) AS watched,
-           count(*) FILTER (WHERE l.fetched_at <= now_.at + interval '1 minute'
-                              AND (l.fetched_at > now_.at - make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes))
-                                   -- By calendars it is fresh until it is due, however old.
-                                   OR (r.staleness_function = 'is_market_stale' AND d.due_at > now_.at
-                                       AND d.became_due_at IS NULL AND d.held_until IS NULL))) AS fresh,
-           count(*) FILTER (WHERE least(d.became_due_at, d.due_at) <= now_.at) AS due,
-           count(*) FILTER (WHERE least(d.became_due_at, d.due_at)
-                            <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)) AS late,
-           count(*) FILTER (WHERE d.held_until > now_.at) AS held,
-           count(*) FILTER (WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
-                                          AND (i.update_mode <> 'api' OR NOT i.is_active))) AS paused,
-           min(l.fetched_at) AS oldest_fetched_at
-    FROM pricing.demand d
-    CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
-    LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
-    WHERE d.data_type = r.data_type
-      -- A pair outlives its last viewer by a minute, or by its hold-off; nothing is owed to nobody.
-      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
-) w ON true
+-- For each active type, or those that are named: how many watched pairs are in each state, and the age of the oldest price.
+SELECT r.data_type, r.default_ttl_minutes, count(w.state) AS watched, count(w.fetched_at) AS confirmed,
+       count(*) FILTER (WHERE w.state = 'fresh') AS fresh, count(*) FILTER (WHERE w.state = 'due') AS due,
+       count(*) FILTER (WHERE w.state = 'late') AS late, count(*) FILTER (WHERE w.state = 'refused') AS refused,
+       count(*) FILTER (WHERE w.state = 'paused') AS paused,
+       count(*) FILTER (WHERE w.fetched_at IS NULL AND w.state IN ('due', 'late')) AS missing, min(w.fetched_at) AS oldest_fetched_at
+FROM pricing.data_type_registry r LEFT JOIN pricing.watched_pairs(CAST(:data_types AS text[])) w USING (data_type)
 WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
-ORDER BY r.data_type;
+GROUP BY 1, 2 ORDER BY 1;
 
 -- name: why
 -- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
@@ -78,12 +59,8 @@ CROSS JOIN LATERAL pricing.why_old(r.data_type, :symbol) w ORDER BY 1;
 -- name: why_late
 -- Why watched pairs of a data type are late, those that are owed longest first.
 SELECT late.data_type, late.symbol, w.state, w.sentence, w.observed_at, w.fetched_at, w.since, w.next_at
-FROM (SELECT d.data_type, d.symbol, least(d.became_due_at, d.due_at) AS owed_since
-      FROM pricing.demand d JOIN pricing.data_type_registry r USING (data_type) CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
-      WHERE d.data_type = :data_type
-        AND least(d.became_due_at, d.due_at) <= now_.at - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)
-        AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
-      ORDER BY owed_since, d.symbol LIMIT :at_most) late
+FROM (SELECT p.data_type, p.symbol, p.owed_since FROM pricing.watched_pairs(ARRAY[CAST(:data_type AS text)]) p
+      WHERE p.state = 'late' ORDER BY p.owed_since, p.symbol LIMIT :at_most) late
 CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w ORDER BY late.owed_since, late.symbol;
 
 -- name: outlook

@@ -37,6 +37,10 @@ SELECT pricing.hold_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid))
 -- Make pending what has waited long enough.
 SELECT pricing.promote_tasks();
 
+-- name: tend_outages
+-- Probe providers that do not answer, and bring back what waits for those that answer again.
+SELECT pricing.tend_outages();
+
 -- name: providers_with_work
 -- Providers that have pending tasks, those with the most urgent one first.
 SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p

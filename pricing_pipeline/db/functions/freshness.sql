@@ -1,0 +1,28 @@
+-- How watched pairs are served: the one definition that freshness, checks, status, why and samples go by.
+
+CREATE OR REPLACE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL)
+RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    SELECT d.data_type, d.symbol,
+           CASE WHEN EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
+                                                                 AND (i.update_mode <> 'api' OR NOT i.is_active)) THEN 'paused'
+                WHEN owed.since <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) THEN 'late'
+                WHEN owed.since <= now_ THEN 'due'
+                WHEN d.held_until > now_ THEN 'refused'
+                WHEN l.fetched_at IS NULL THEN 'due'
+                ELSE 'fresh' END,
+           CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at
+    FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type)
+    CROSS JOIN LATERAL (SELECT least(d.owed_since, d.became_due_at, d.due_at) AS since) owed
+    LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+    WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
+      -- A pair outlives its last viewer; nothing is owed to nobody.
+      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol));
+END $$;
+COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s or a quarter of the TTL, whichever is longer, whatever keeps it away; due, owed for less, or never fetched; refused, its task died of a fault of the symbol and it backs off; fresh.';
