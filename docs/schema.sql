@@ -660,7 +660,7 @@ CREATE TABLE pricing.outages (
     data_type text NOT NULL  -- What it does not answer for.
     since timestamp with time zone NOT NULL  -- When the first of the calls began that failed.
     last_fault_at timestamp with time zone NOT NULL  -- When the last call failed.
-    probed_at timestamp with time zone  -- When a viewer's pair was last asked for ahead of its pause, to see whether the provider answers. NULL = never.
+    probed_at timestamp with time zone  -- When it was last seen to that somebody who waits is asked for ahead of the pauses. NULL = not yet.
     answered_at timestamp with time zone  -- When the provider answered again. NULL = it does not yet.
     CONSTRAINT outages_pkey PRIMARY KEY (outage_id)
     CONSTRAINT outages_data_type_fkey FOREIGN KEY (data_type) REFERENCES pricing.data_type_registry(data_type) ON DELETE CASCADE
@@ -1339,7 +1339,7 @@ CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message 
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
 -- When a task with this history first failed by a fault of its provider or key. NULL = it did not.
-CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
 
 -- Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.
@@ -1626,8 +1626,8 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be. Returns whether there was one.
-CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+-- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be.
+CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
 
 -- Makes pending what has waited long enough.

@@ -26,6 +26,9 @@ _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
 _OPINIONS = f"{_TESTS}/integration/test_opinions.py"
 _BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
+_OUTAGES = f"{_TESTS}/integration/test_outages.py"
+_FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
+_FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
 
 MUTANTS = (
@@ -627,5 +630,37 @@ MUTANTS = (
         (
             f"{_TESTS}/orchestration/test_checks.py::test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not",
         ),
+    ),
+    Mutant(
+        "a pair whose task died of trouble is excused",
+        f"{_FUNCTIONS}/queue.sql",
+        "hold_off",
+        "CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END",
+        "NULL",
+        (_FRESHNESS_MODEL, f"{_FRESHNESS}::test_g2_a_pair_whose_task_died_of_trouble_stays_late"),
+    ),
+    Mutant(
+        "a provider that does not answer is not asked ahead of the pauses",
+        f"{_FUNCTIONS}/outages.sql",
+        "tend_outages",
+        "PERFORM pricing.probe_outage(one);",
+        "",
+        (_OUTAGES,),
+    ),
+    Mutant(
+        "what waits for a provider does not come back with it",
+        f"{_FUNCTIONS}/outages.sql",
+        "tend_outages",
+        "returned := returned + pricing.return_waiting(one);",
+        "",
+        (_OUTAGES, _FRESHNESS_MODEL),
+    ),
+    Mutant(
+        "what failed while others were answered comes back with each answer",
+        f"{_FUNCTIONS}/outages.sql",
+        "return_waiting",
+        "AND pricing.failing_since(x.errors) >= over.since",
+        "",
+        (_OUTAGES,),
     ),
 )

@@ -32,5 +32,5 @@ COMMENT ON COLUMN pricing.outages.provider IS 'Who does not answer.';
 COMMENT ON COLUMN pricing.outages.data_type IS 'What it does not answer for.';
 COMMENT ON COLUMN pricing.outages.since IS 'When the first of the calls began that failed.';
 COMMENT ON COLUMN pricing.outages.last_fault_at IS 'When the last call failed.';
-COMMENT ON COLUMN pricing.outages.probed_at IS 'When a viewer''s pair was last asked for ahead of its pause, to see whether the provider answers. NULL = never.';
+COMMENT ON COLUMN pricing.outages.probed_at IS 'When it was last seen to that somebody who waits is asked for ahead of the pauses. NULL = not yet.';
 COMMENT ON COLUMN pricing.outages.answered_at IS 'When the provider answered again. NULL = it does not yet.';

@@ -243,6 +243,10 @@ def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str
         "SELECT pricing.enqueue_due()",
         "SELECT pricing.recover_tasks()",
         "SELECT pricing.promote_tasks()",
+        "SELECT pricing.tend_outages()",
+        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at, answered_at)"
+        " SELECT 'twelvedata', 'equity_quote', n.at - interval '1 min', n.at, n.at"
+        " FROM (SELECT pricing.clock() AS at) n",
         "SELECT pricing.clean_subscriptions()",
         "SELECT pricing.repair_demand()",
         "SELECT pricing.expire_calls()",

@@ -270,6 +270,19 @@ def test_b11_each_step_of_a_worker_reads_little(reads: Callable[..., Reads], ste
     assert seen.total < 300, seen.rows
 
 
+def test_a8_looking_after_an_outage_reads_what_waits_for_its_time_only(
+    reads: Callable[..., Reads], filled: Connection[Any]
+) -> None:
+    filled.execute(
+        "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at, answered_at)"
+        " SELECT 'twelvedata', 'equity_quote', n.at - interval '1 h', n.at - interval '1 min', w.at"
+        " FROM (SELECT pricing.clock() AS at) n, (VALUES (CAST(NULL AS timestamptz)), (pricing.clock())) AS w (at)"
+    )
+    seen = reads("SELECT pricing.tend_outages()")
+    assert seen.scanned <= {"outages"}
+    assert seen.total - seen.rows["live_scheduled"] < 100, "neither the pending nor what nobody waits for"
+
+
 def test_g6_reading_history_touches_its_own_partition_only(reads: Callable[..., Reads]) -> None:
     statement = named("prices.history").replace(":data_type", "'equity_daily'").replace(":symbol", "'S7'")
     statement = statement.replace(":first_day", "'2010-03-01'").replace(":last_day", "'2010-03-31'")

@@ -30,7 +30,7 @@ COMMENT ON FUNCTION pricing.back_off_for(text, integer) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+LANGUAGE sql STABLE SET search_path = '' AS $$
     -- What failed at another provider, or before a person tried again, is another story.
     SELECT min((e.entry ->> 'at')::timestamptz) FROM jsonb_array_elements(errors) WITH ORDINALITY AS e (entry, place)
     WHERE pricing.is_outage(e.entry ->> 'kind')
@@ -120,7 +120,7 @@ COMMENT ON FUNCTION pricing.return_waiting(pricing.outages) IS
     'The provider answers again: what has failed since the outage began, and waits, is due now. Returns how many pairs and tasks.';
 
 
-CREATE OR REPLACE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS boolean
+CREATE OR REPLACE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
@@ -128,13 +128,14 @@ BEGIN
     IF EXISTS (SELECT FROM pricing.collector_call_log c
                WHERE c.provider = down.provider AND c.data_type = down.data_type AND c.finished_at IS NULL)
        OR EXISTS (SELECT FROM pricing.api_call_queue_live q
-                  WHERE q.provider = down.provider AND q.data_type = down.data_type AND q.status = 'pending' AND q.priority > 0) THEN
-        RETURN false; -- it is being asked
+                  WHERE q.provider = down.provider AND q.data_type = down.data_type AND q.run_after IS NULL AND q.status = 'pending'
+                    AND q.priority > 0) THEN
+        RETURN; -- it is being asked
     END IF;
     -- As with the return: what failed while others were answered says nothing about the provider.
     UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.provider = down.provider AND x.data_type = down.data_type AND x.status = 'scheduled' AND x.priority > 0
+          WHERE x.provider = down.provider AND x.data_type = down.data_type AND x.run_after IS NOT NULL AND x.status = 'scheduled' AND x.priority > 0
             AND pricing.is_outage(x.errors -> -1 ->> 'kind') AND pricing.failing_since(x.errors) >= down.since
           ORDER BY x.priority DESC, x.id LIMIT 1 FOR UPDATE SKIP LOCKED) chosen
     WHERE q.id = chosen.id;
@@ -149,10 +150,9 @@ BEGIN
               ORDER BY v.viewers DESC, x.symbol LIMIT 1 FOR NO KEY UPDATE OF x SKIP LOCKED) chosen
         WHERE (d.data_type, d.symbol) = (chosen.data_type, chosen.symbol);
     END IF;
-    RETURN FOUND;
 END $$;
 COMMENT ON FUNCTION pricing.probe_outage(pricing.outages) IS
-    'Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be. Returns whether there was one.';
+    'Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be.';
 
 
 CREATE OR REPLACE FUNCTION pricing.tend_outages() RETURNS integer
@@ -170,15 +170,16 @@ BEGIN
         ORDER BY o.outage_id FOR UPDATE SKIP LOCKED
     LOOP
         IF one.answered_at IS NULL THEN
-            IF pricing.probe_outage(one) THEN
-                UPDATE pricing.outages o SET probed_at = now_ WHERE o.outage_id = one.outage_id;
-            END IF;
+            PERFORM pricing.probe_outage(one);
+            UPDATE pricing.outages o SET probed_at = now_ WHERE o.outage_id = one.outage_id;
         ELSE
             returned := returned + pricing.return_waiting(one);
-            -- For as long as calls may be under way that failed with the others, and rows that somebody held are free again.
-            DELETE FROM pricing.outages o
-            WHERE o.outage_id = one.outage_id AND NOT o.answered_at BETWEEN now_ - interval '15 seconds' AND now_;
         END IF;
+        -- It stays for as long as calls may be under way that fail with the others, and somebody may hold a row. What
+        -- nobody asks for any more is forgotten.
+        DELETE FROM pricing.outages o
+        WHERE o.outage_id = one.outage_id
+          AND (NOT o.answered_at BETWEEN now_ - interval '15 seconds' AND now_ OR o.last_fault_at < now_ - interval '24 hours');
     END LOOP;
     RETURN returned;
 END $$;
