@@ -30,7 +30,6 @@ COMMENT ON COLUMN pricing.counted_calls.finished_at IS 'When it was settled; NUL
 COMMENT ON COLUMN pricing.counted_calls.outcome IS 'How it ended.';
 COMMENT ON COLUMN pricing.counted_calls.failure_kind IS 'Why it brought nothing.';
 COMMENT ON COLUMN pricing.counted_calls.units IS 'What it costs, in the provider''s units.';
-GRANT SELECT ON pricing.counted_calls TO pricing_reader, pricing_worker;
 
 COMMENT ON COLUMN pricing.active_subscriptions.last_seen_at IS
     'The last heartbeat, stamped by the database. Nothing else changes it, but for the moment at which a clock that was set back is noticed.';

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, in_zone, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.refreshing import refreshing, work_until
 from pricing_pipeline_tests.sandbox_server import running_sandbox
 from pricing_pipeline_tests.workers import Worker, crowd
 
@@ -92,6 +94,36 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
             assert began - timedelta(seconds=1) <= first <= last <= ended, (table, column)
     late = core.rows("SELECT FROM pricing.demand WHERE due_at > pricing.clock() + interval '1 day 1 minute'")
     assert late == []
+    audit(core)
+
+
+@pytest.mark.parametrize("ahead", [3600, 3 * 86_400, 365 * 86_400], ids=["an hour", "three days", "a year"])
+def test_b17_a_drain_goes_on_when_the_clock_jumps_ahead_and_back(
+    core: Core, clock: Clock, ahead: int
+) -> None:
+    """A minute of its work at most is lost. (The providers' clock is right: values of the future would be refused.)"""
+    core.lift_limits(batch_size=1)
+    core.rows(
+        "UPDATE pricing.provider_limits SET units = 20, window_seconds = 2 WHERE provider = 'twelvedata'"
+    )
+
+    def is_fetched(count: int) -> Callable[[], bool]:
+        stored = "SELECT count(*) FROM pricing.latest_prices WHERE fetched_at <= pricing.clock()"
+        return lambda: core.one(stored) >= count
+
+    with running_sandbox() as sandbox, refreshing(core.engine, sandbox.url) as refresher:
+        core.enqueue(QUOTE, *(f"A{number}" for number in range(15)))
+        work_until(refresher, is_fetched(10))
+        clock.advance(ahead)
+        core.enqueue(QUOTE, *(f"B{number}" for number in range(15)))
+        work_until(refresher, is_fetched(30))
+        clock.advance(-ahead)
+        began = core.clock()
+        core.enqueue(QUOTE, *(f"C{number}" for number in range(15)))
+        work_until(refresher, lambda: core.one(NOTHING_IS_LEFT))
+        assert (core.clock() - began).total_seconds() < 60
+    assert len(core.tasks()) == 45
+    assert {task.status for task in core.tasks()} == {"completed"}
     audit(core)
 
 

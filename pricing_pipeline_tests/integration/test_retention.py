@@ -153,4 +153,5 @@ def test_b22_freshness_is_noted_for_what_is_watched_and_forgotten_after_a_week(
     assert second.oldest_age > timedelta(seconds=309)
     clock.advance(7 * 86_400)
     core.call("SELECT pricing.sample_freshness()")
+    core.call("SELECT pricing.prune()")
     assert core.one("SELECT count(*) FROM pricing.freshness_samples") == 1

@@ -63,8 +63,9 @@ BEGIN
     total := total + pruned;
     DELETE FROM pricing.api_data_usage u WHERE u.hour < now_ - interval '400 days';
     DELETE FROM pricing.drains d WHERE d.lease_until < now_ - interval '7 days';
+    DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
     DELETE FROM pricing.warnings w WHERE w.at < now_ - interval '30 days';
     RETURN total + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.';

@@ -57,8 +57,7 @@ BEGIN
     FROM pricing.watched_pairs() w GROUP BY 1 ORDER BY 1
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS taken = ROW_COUNT;
-    DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
     RETURN taken;
 END $$;
 COMMENT ON FUNCTION pricing.sample_freshness() IS
-    'Notes how each watched type serves its viewers now, and forgets what was noted seven days ago. Returns of how many types.';
+    'Notes how each watched type serves its viewers now. Returns of how many types.';
