@@ -144,7 +144,7 @@ def release(connection: Connection, call: Call, kind: FailureKind, message: str)
 
 
 def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
-    """Everything about one task: its row, its last call, and its pair's hold-off; None when there is none."""
+    """Everything about one task: its row, its last call, and its pair's back-off; None when there is none."""
     row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
     return None if row is None else dict(row)
 
@@ -156,7 +156,7 @@ def failed(connection: Connection, data_type: str | None, provider: str | None) 
 
 
 def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
-    """Make dead tasks pending again by hand, with all their attempts, and end their pairs' hold-off.
+    """Make dead tasks pending again by hand, with all their attempts, and end their pairs' back-off.
 
     Outcomes: retried, live_already, not_dead, retired, misconfigured, unknown.
     """

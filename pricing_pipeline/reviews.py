@@ -36,7 +36,7 @@ class Decision:
 def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
     """Believe a value: store it exactly as it was held, with the provider and call that brought it.
 
-    It enters the history, and is the latest price if none is newer. A pair that was held off is due at once.
+    It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
     """
     with engine.begin() as connection:
         value = quarantine.show(connection, value_id)

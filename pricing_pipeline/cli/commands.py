@@ -395,7 +395,7 @@ def queue_retry(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make dead tasks pending again, with all their attempts, and end their pairs' hold-off.
+    """Make dead tasks pending again, with all their attempts, and end their pairs' back-off.
 
     A task whose work is queued already is left as it is. The exit code is 1 when one could not be retried.
 

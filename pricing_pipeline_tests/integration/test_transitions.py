@@ -136,6 +136,23 @@ def reroute(core: Core, clock: Clock) -> None:
     core.call("SELECT pricing.reroute_waiting()")
 
 
+def outage(*, is_over: bool) -> Step:
+    """A second later its provider does not answer, or does so again."""
+
+    def step(core: Core, clock: Clock) -> None:
+        clock.advance(1)
+        core.rows("UPDATE pricing.collector_call_log SET outcome = 'failed', finished_at = pricing.clock()")
+        core.rows(
+            "INSERT INTO pricing.outages (provider, data_type, since, last_fault_at, answered_at)"
+            " SELECT 'twelvedata', 'equity_quote', n.at - interval '1 min', n.at - interval '1 min',"
+            " CASE WHEN :is_over THEN n.at END FROM (SELECT pricing.clock() AS at) n",
+            is_over=is_over,
+        )
+        core.call("SELECT pricing.tend_outages()")
+
+    return step
+
+
 def forget(core: Core, clock: Clock) -> None:
     core.rows("UPDATE pricing.api_call_queue_dead SET resolved_at = finished_at")
     clock.advance(100 * DAY)
@@ -167,6 +184,8 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("processing", "pending", "recover_tasks"): RECOVER,
     ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
     ("scheduled", "pending", "promote_tasks"): later(7, "SELECT pricing.promote_tasks()"),
+    ("scheduled", "pending", "return_waiting"): outage(is_over=True),
+    ("scheduled", "pending", "probe_outage"): outage(is_over=False),
     ("pending", "cancelled", "stop_tasks"): leave,
     ("scheduled", "cancelled", "stop_tasks"): leave,
     **{

@@ -395,6 +395,7 @@ def test_f4_the_runbook_lists_every_state() -> None:
         "cancelled",
         "failed",
         "endpoint_restricted",
+        "backing_off",
     }
     page = (ROOT / "docs/operations.md").read_text()
     (table,) = re.findall(r"^\| state \| cause \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)

@@ -72,7 +72,7 @@ WHERE status = ANY (CAST(:statuses AS text[]))
 ORDER BY status IN ('failed', 'cancelled', 'completed'), finished_at DESC NULLS FIRST, priority DESC, id LIMIT :at_most;
 
 -- name: show
--- One task with its last call and its pair's hold-off.
+-- One task with its last call and its pair's back-off.
 SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS window_start, nullif(q.window_end, 'infinity') AS window_end,
        q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
        q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
