@@ -188,7 +188,7 @@ CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR
     CONSTRAINT status_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, priority DESC, cadence_minutes, id) WHERE (run_after IS NULL);
+CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, ((- priority)), cadence_minutes, id) WHERE (run_after IS NULL);
 CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (run_after IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
@@ -440,6 +440,7 @@ CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.data
 CREATE TRIGGER schedule_added AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.schedule_changed();
 CREATE TRIGGER schedule_changed AFTER UPDATE OF refresh_strategy, refresh_schedule, schedule_timezone, is_active ON pricing.data_type_registry FOR EACH ROW WHEN (((((old.refresh_strategy IS DISTINCT FROM new.refresh_strategy) OR (old.refresh_schedule IS DISTINCT FROM new.refresh_schedule)) OR (old.schedule_timezone IS DISTINCT FROM new.schedule_timezone)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.schedule_changed();
 CREATE TRIGGER ttl_changed AFTER UPDATE OF default_ttl_minutes, background_ttl_minutes, staleness_function, table_name, symbol_column, timestamp_column, is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((((((((old.default_ttl_minutes IS DISTINCT FROM new.default_ttl_minutes) OR (old.background_ttl_minutes IS DISTINCT FROM new.background_ttl_minutes)) OR (old.staleness_function IS DISTINCT FROM new.staleness_function)) OR (old.table_name IS DISTINCT FROM new.table_name)) OR (old.symbol_column IS DISTINCT FROM new.symbol_column)) OR (old.timestamp_column IS DISTINCT FROM new.timestamp_column)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.ttl_changed();
+CREATE TRIGGER type_deleted AFTER DELETE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.type_retired();
 CREATE TRIGGER type_retired AFTER UPDATE OF is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((old.is_active AND (NOT new.is_active))) EXECUTE FUNCTION pricing.type_retired();
 GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_reader;
 GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_worker;
@@ -1038,6 +1039,7 @@ CREATE TABLE pricing.second_opinions (
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
     CONSTRAINT ratio_is_positive CHECK (((ratio > (0)::numeric) AND (ratio < 'Infinity'::numeric)))
 );
+CREATE INDEX second_opinions_call ON pricing.second_opinions USING btree (call_id);
 CREATE INDEX second_opinions_recent ON pricing.second_opinions USING btree (answered_at) WHERE (ratio IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.second_opinions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.second_opinions TO pricing_reader;
@@ -1070,6 +1072,14 @@ CREATE TABLE pricing.thinned (
 ) WITH (fillfactor=70);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
+
+-- Rows to lock for work that only one session may do at a time. A row lock needs the right to update, so no client can take it; it ends with its transaction.
+CREATE TABLE pricing.turns (
+    name text NOT NULL  -- The work: claim.
+    CONSTRAINT turns_pkey PRIMARY KEY (name)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.turns TO pricing_worker;
+GRANT SELECT ON TABLE pricing.turns TO pricing_reader;
 
 -- What users have used of their new pairs a minute. Leaving gives nothing back, so coming and going is bounded, too.
 CREATE TABLE pricing.user_allowances (
@@ -1137,9 +1147,21 @@ GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_wo
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_worker;
 
+-- What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.
+CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
+
+-- A task's history with an entry, or an array of them, added. It keeps the first and the last ten and counts the others: a task that is snoozed all day must not grow with each snooze.
+CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
+
 -- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
+
+-- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits half a second at most.
+CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
 
 -- In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.
 CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1219,8 +1241,8 @@ GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timesta
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+-- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a second.
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
@@ -1330,6 +1352,10 @@ GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.extend_tasks(ids bigint[], token uuid, lease interval DEFAULT '00:01:00'::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_tasks(bigint[],uuid,interval) TO pricing_worker;
 
+-- Fails, as misconfigured, what waits and can never be called: no claim picks it. What another provider of its route can fetch goes there instead. Returns how many failed.
+CREATE FUNCTION pricing.fail_impossible_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fail_impossible_tasks() TO pricing_worker;
+
 -- Keeps why a call about held values brought nothing. Workers ask again later, four times in all.
 CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
@@ -1349,6 +1375,10 @@ GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigin
 -- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, are_wanted boolean DEFAULT true, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,boolean,bigint) TO pricing_worker;
+
+-- The largest prefix of a call's tasks that fits into the units and bytes that are left.
+CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,integer,pricing.call_allowance) TO pricing_reader, pricing_worker;
 
 -- Looks whether the database's clock was set since duties last ran. Set back: moves all times that work waits for with it. Set forward by more than a day: keeps duties that throw things away from running for an hour. Returns true if the transaction should end now: it holds many rows, or must be tried again.
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1370,9 +1400,17 @@ GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
+-- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
+CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[], units integer, est_bytes bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_worker;
+
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
+
+-- Whether a task that a viewer waits for is pending at a provider.
+CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -1418,6 +1456,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold_pairs_of(bigint) TO pricing_worker;
 CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
+-- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider cannot fetch them (is_misrouted), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
+CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
+
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1429,7 +1471,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
 
--- Whether a task of this symbol is being worked on, at whatever provider. A task in work always has an open call.
+-- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
 
@@ -1527,6 +1569,10 @@ GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
+-- Whether an open breaker lets its probe through before breaker_until: a minute after it opened, while a viewer waits. So viewers have their prices within a minute of the provider's return, however long it was away.
+CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
@@ -1559,7 +1605,7 @@ GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval)
 CREATE FUNCTION pricing.move_plans(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_plans(timestamp with time zone,interval) TO pricing_worker;
 
--- The clock was set back: breakers, pauses and delays of providers end when they would have, and limits are counted anew.
+-- The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits are counted anew.
 CREATE FUNCTION pricing.move_providers(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interval) TO pricing_worker;
 
@@ -1613,6 +1659,10 @@ GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader
 -- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
+
+-- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
+CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer,integer,integer,bigint) TO pricing_worker;
 
 -- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Counts what was queued already, too: zero tasks = everything is there.
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1736,7 +1786,7 @@ GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 
--- Cancels the tasks of data types that were retired: nobody fetches them any more. Returns how many.
+-- Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. Returns how many.
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
@@ -1841,7 +1891,7 @@ GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_w
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.
 TRIGGER FUNCTION pricing.ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Cancels what is queued of a data type that is retired.
+-- Cancels what is queued of a data type that is retired or deleted.
 TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Other data types that hold the same of the same instruments, perhaps of other providers; NULL = none.

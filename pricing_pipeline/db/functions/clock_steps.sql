@@ -64,10 +64,11 @@ BEGIN
     UPDATE pricing.demand d
     -- All is judged anew, at once or when its hold-off ends: that finds prices of the time that comes once more.
     SET due_at = least(pricing.moved_back(d.due_at, now_, step), greatest(now_, pricing.moved_back(d.held_until, now_, step))),
-        became_due_at = pricing.moved_back(d.became_due_at, now_, step), held_until = pricing.moved_back(d.held_until, now_, step),
+        became_due_at = pricing.moved_back(d.became_due_at, now_, step), owed_since = pricing.moved_back(d.owed_since, now_, step),
+        held_until = pricing.moved_back(d.held_until, now_, step),
         created_at = pricing.moved_back(d.created_at, now_, step), read_at = pricing.moved_back(d.read_at, now_, step)
     FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
-          WHERE greatest(x.due_at, x.became_due_at, x.held_until, x.created_at, x.read_at) > now_
+          WHERE greatest(x.due_at, x.became_due_at, x.owed_since, x.held_until, x.created_at, x.read_at) > now_
           ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) pair
     WHERE (d.data_type, d.symbol) = (pair.data_type, pair.symbol);
     DELETE FROM pricing.check_marks;
@@ -124,6 +125,11 @@ BEGIN
         last_call_at = pricing.moved_back(s.last_call_at, now_, step), passed_at = NULL
     FROM (SELECT x.provider FROM pricing.provider_state x ORDER BY 1 FOR UPDATE) mine
     WHERE s.provider = mine.provider;
+    UPDATE pricing.outages o
+    SET since = pricing.moved_back(o.since, now_, step), last_fault_at = pricing.moved_back(o.last_fault_at, now_, step),
+        probed_at = pricing.moved_back(o.probed_at, now_, step), answered_at = pricing.moved_back(o.answered_at, now_, step)
+    FROM (SELECT x.outage_id FROM pricing.outages x ORDER BY 1 FOR UPDATE) mine
+    WHERE o.outage_id = mine.outage_id;
     UPDATE pricing.provider_keys k
     SET blocked_until = pricing.moved_back(k.blocked_until, now_, step), reported_at = pricing.moved_back(k.reported_at, now_, step),
         foreign_until = pricing.moved_back(k.foreign_until, now_, step)
@@ -132,7 +138,7 @@ BEGIN
     DELETE FROM pricing.limit_counts;
 END $$;
 COMMENT ON FUNCTION pricing.move_providers(timestamptz, interval) IS
-    'The clock was set back: breakers, pauses and delays of providers end when they would have, and limits are counted anew.';
+    'The clock was set back: breakers, outages, pauses and delays of providers end when they would have, and limits are counted anew.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_plans(now_ timestamptz, step interval) RETURNS void

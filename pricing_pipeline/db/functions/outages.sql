@@ -56,7 +56,7 @@ BEGIN
         VALUES (call.provider, call.data_type, call.started_at, now_)
         ON CONFLICT (provider, data_type) WHERE answered_at IS NULL DO NOTHING;
     -- Whoever holds the row writes the same. An answer to a call that was made before it all began says nothing.
-    ELSIF pricing.is_outage(call.failure_kind) OR (call.outcome = 'ok' AND (call.started_at >= call.since OR call.since > now_)) THEN
+    ELSIF pricing.is_outage(call.failure_kind) OR (call.outcome = 'ok' AND call.started_at >= call.since) THEN
         UPDATE pricing.outages o
         SET last_fault_at = CASE WHEN call.outcome = 'ok' AND NOT pricing.is_outage(call.failure_kind) THEN o.last_fault_at ELSE now_ END,
             answered_at = CASE WHEN call.outcome = 'ok' AND NOT pricing.is_outage(call.failure_kind) THEN now_ END
@@ -164,9 +164,7 @@ DECLARE
 BEGIN
     FOR one IN
         SELECT * FROM pricing.outages o
-        -- What a clock that was set back calls the future says nothing of the present.
-        WHERE o.answered_at IS NOT NULL
-           OR NOT greatest(o.last_fault_at, o.probed_at) BETWEEN now_ - interval '50 seconds' AND now_
+        WHERE o.answered_at IS NOT NULL OR greatest(o.last_fault_at, o.probed_at) < now_ - interval '50 seconds'
         ORDER BY o.outage_id FOR UPDATE SKIP LOCKED
     LOOP
         IF one.answered_at IS NULL THEN
@@ -179,7 +177,7 @@ BEGIN
         -- nobody asks for any more is forgotten.
         DELETE FROM pricing.outages o
         WHERE o.outage_id = one.outage_id
-          AND (NOT o.answered_at BETWEEN now_ - interval '15 seconds' AND now_ OR o.last_fault_at < now_ - interval '24 hours');
+          AND (o.answered_at < now_ - interval '15 seconds' OR o.last_fault_at < now_ - interval '24 hours');
     END LOOP;
     RETURN returned;
 END $$;
