@@ -659,7 +659,7 @@ MUTANTS = (
         "what failed while others were answered comes back with each answer",
         f"{_FUNCTIONS}/outages.sql",
         "return_waiting",
-        "AND pricing.failing_since(x.errors) >= over.since",
+        "w.failing_since >= over.since AND ",
         "",
         (_OUTAGES,),
     ),
