@@ -178,7 +178,7 @@ def released(
 
 
 def end_hold_off(connection: Connection, value: HeldValue) -> None:
-    """What failed for a value that a person believes is asked for again at once; locks its pair if it was backing off."""
+    """What failed for a value that a person believes is asked for again at once; locks its pair if it backs off."""
     parameters = {"data_type": value.data_type, "symbol": value.symbol}
     connection.execute(query("quarantine.end_hold_off"), parameters)
 
