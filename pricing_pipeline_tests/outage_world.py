@@ -65,11 +65,6 @@ class OutageWorld:
     def move(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
         self.core.rows("UPDATE pricing.frozen_clock SET at = :now", now=self.now)
-        # The claim lets one probe a minute through an open breaker while a viewer waits.
-        self.core.rows(
-            "UPDATE pricing.provider_state SET breaker_until = pricing.clock()"
-            " WHERE breaker = 'open' AND breaker_since <= pricing.clock() - interval '50 seconds'"
-        )
 
     def work(self) -> None:
         """What a drain does each second."""

@@ -241,7 +241,7 @@ class ClaimMachine(RuleBasedStateMachine):
         if state.breaker_until is not None and state.breaker_until > self.now:
             waited = self.now - state.breaker_since
             people = any(task.priority > 0 for task in self._pending(provider))
-            if state.breaker != "open" or waited < timedelta(minutes=1) or not people:
+            if state.breaker != "open" or waited < timedelta(seconds=45) or not people:
                 return False
         collector = self._rows("SELECT * FROM pricing.data_collectors WHERE provider = %s", [provider])[0]
         pause = timedelta(milliseconds=collector.request_delay_ms)

@@ -31,7 +31,7 @@ class PairMachine(RuleBasedStateMachine):
         self.core.rows(
             "TRUNCATE pricing.api_call_queue, pricing.collector_call_log, pricing.demand, pricing.active_subscriptions,"
             " pricing.holdings, pricing.latest_prices, pricing.price_history, pricing.outages, pricing.check_marks,"
-            " pricing.price_revisions, pricing.pair_views"
+            " pricing.price_revisions, pricing.pair_views, pricing.user_allowances"
         )
         self.core.rows(
             "UPDATE pricing.provider_state SET claims = 0, breaker = 'closed', breaker_since = :start,"

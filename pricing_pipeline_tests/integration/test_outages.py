@@ -277,7 +277,7 @@ def test_a8_the_back_off_by_kind(core: Core, kind: FailureKind) -> None:
     ]
     if own:
         assert minutes == [60, 120, 240, 480, 960, 1440, 1440]
-    elif kind is FailureKind.ENDPOINT_RESTRICTED:
+    elif kind in (FailureKind.ENDPOINT_RESTRICTED, FailureKind.MISCONFIGURED):
         assert minutes == [60] * 7
     else:
         assert minutes == [1, 2, 4, 8, 10, 10, 10]

@@ -144,10 +144,11 @@ COMMENT ON FUNCTION pricing.allowance_of(pricing.provider_state, text[], integer
 CREATE OR REPLACE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    RETURN state.breaker = 'open' AND state.breaker_since <= now_ - interval '1 minute' AND pricing.has_viewers_waiting(state.provider);
+    RETURN state.breaker = 'open' AND state.breaker_openings > 1 AND state.breaker_since <= now_ - interval '45 seconds'
+           AND pricing.has_viewers_waiting(state.provider);
 END $$;
 COMMENT ON FUNCTION pricing.may_probe_early(pricing.provider_state, timestamptz) IS
-    'Whether an open breaker lets its probe through before breaker_until: a minute after it opened, while a viewer waits. So viewers have their prices within a minute of the provider''s return, however long it was away.';
+    'Whether an open breaker lets its probe through before breaker_until: 45 s after the last probe failed, while a viewer waits. So viewers have their prices within a minute of the provider''s return, however long it was away.';
 
 
 CREATE OR REPLACE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean

@@ -14,7 +14,8 @@ BEGIN
                 WHEN owed.since <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN d.held_until > now_ THEN 'refused'
-                WHEN l.fetched_at IS NULL THEN 'due'
+                -- A time ahead of the clock is no knowledge: the clock was set back.
+                WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
                 ELSE 'fresh' END,
            CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at
     FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type)

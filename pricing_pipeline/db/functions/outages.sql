@@ -21,12 +21,12 @@ COMMENT ON FUNCTION pricing.is_outage(text) IS
 CREATE OR REPLACE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN pricing.is_symbol_fault(kind) THEN least(interval '1 hour' * 2 ^ least(failures, 5), interval '24 hours')
-                -- Only a person can help, and each try costs a call of the plan.
-                WHEN kind = 'endpoint_restricted' THEN interval '1 hour'
+                -- Only a person can help, and what a person changes in routes ends the pause.
+                WHEN kind IN ('endpoint_restricted', 'misconfigured') THEN interval '1 hour'
                 ELSE least(interval '1 minute' * 2 ^ least(failures, 4), interval '10 minutes') END
 $$;
 COMMENT ON FUNCTION pricing.back_off_for(text, integer) IS
-    'How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.';
+    'How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h after trouble that only a person can end, 1 h doubling to 24 h after a fault of its symbol.';
 
 
 CREATE OR REPLACE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamptz
