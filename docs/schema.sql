@@ -1167,7 +1167,7 @@ GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
 CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
 
--- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
+-- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h after trouble that only a person can end, 1 h doubling to 24 h after a fault of its symbol.
 CREATE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.back_off_for(text,integer) TO pricing_reader, pricing_worker;
 
@@ -1569,7 +1569,7 @@ GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
--- Whether an open breaker lets its probe through before breaker_until: a minute after it opened, while a viewer waits. So viewers have their prices within a minute of the provider's return, however long it was away.
+-- Whether an open breaker lets its probe through before breaker_until: 45 s after the last probe failed, while a viewer waits. So viewers have their prices within a minute of the provider's return, however long it was away.
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
