@@ -31,6 +31,10 @@ CREATE SEQUENCE pricing.outages_outage_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.outages_outage_id_seq TO pricing_worker;
 
 -- 
+CREATE SEQUENCE pricing.pair_requests_request_id_seq;
+GRANT SELECT, USAGE ON SEQUENCE pricing.pair_requests_request_id_seq TO pricing_worker;
+
+-- 
 CREATE SEQUENCE pricing.quarantined_values_value_id_seq;
 GRANT SELECT, USAGE ON SEQUENCE pricing.quarantined_values_value_id_seq TO pricing_worker;
 
@@ -54,7 +58,6 @@ CREATE TABLE pricing.active_subscriptions (
     subscribed_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when, without a pause of five minutes.
     last_seen_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- The last heartbeat, stamped by the database. Nothing else changes it, but for the moment at which a clock that was set back is noticed.
     CONSTRAINT active_subscriptions_pkey PRIMARY KEY (user_id, data_type, symbol)
-    CONSTRAINT subscription_has_demand FOREIGN KEY (data_type, symbol) REFERENCES pricing.demand(data_type, symbol) DEFERRABLE INITIALLY DEFERRED
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
 ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
@@ -572,9 +575,8 @@ CREATE TABLE pricing.holdings (
 CASE
     WHEN (status = 'active'::text) THEN symbol
     ELSE NULL::text
-END) STORED  -- The symbol while the holding is active: what is held has a row of demand, and what was held needs none.
+END) STORED  -- The symbol while the holding is active.
     CONSTRAINT holdings_pkey PRIMARY KEY (user_id, data_type, symbol)
-    CONSTRAINT active_holding_has_demand FOREIGN KEY (data_type, active_symbol) REFERENCES pricing.demand(data_type, symbol)
     CONSTRAINT closed_holding_has_time CHECK (((status = 'closed'::text) = (closed_at IS NOT NULL)))
     CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['active'::text, 'closed'::text])))
 );
@@ -671,6 +673,20 @@ CREATE INDEX outages_data_type ON pricing.outages USING btree (data_type);
 CREATE UNIQUE INDEX one_open_outage ON pricing.outages USING btree (provider, data_type) WHERE (answered_at IS NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.outages TO pricing_worker;
 GRANT SELECT ON TABLE pricing.outages TO pricing_reader;
+
+-- What client calls ask for, until a worker serves it (serve_requests): rows are only added and deleted, so that nobody waits for anybody.
+CREATE TABLE pricing.pair_requests (
+    request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
+    data_type text NOT NULL  -- What is asked for.
+    symbol text NOT NULL  -- What is asked for.
+    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk could not queue it, for another session was in the way.
+    requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
+    CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['watched'::text, 'held'::text, 'read'::text, 'seen'::text, 'scheduled'::text])))
+);
+CREATE INDEX pair_requests_pair ON pricing.pair_requests USING btree (data_type, symbol);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_requests TO pricing_worker;
+GRANT SELECT ON TABLE pricing.pair_requests TO pricing_reader;
 
 -- When each pair was last looked at, to ten minutes: written when a viewer leaves and by reads, never by heartbeats. Kept for 48 hours.
 CREATE TABLE pricing.pair_views (
@@ -1073,9 +1089,9 @@ CREATE TABLE pricing.thinned (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
 
--- Rows to lock for work that only one session may do at a time. A row lock needs the right to update, so no client can take it; it ends with its transaction.
+-- Work that does not run beside itself: who has locked its row is at it. The rows hold nothing; a new one is made when it is needed.
 CREATE TABLE pricing.turns (
-    name text NOT NULL  -- The work: claim.
+    name text NOT NULL  -- The work.
     CONSTRAINT turns_pkey PRIMARY KEY (name)
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.turns TO pricing_worker;
@@ -1124,8 +1140,8 @@ GRANT SELECT ON TABLE pricing.warnings TO pricing_reader;
 CREATE FUNCTION pricing.actions_as_of(wanted_class text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text, provider text, call_id bigint, recorded_at timestamp with time zone, entered_by text, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.actions_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Makes the instruments (unverified) and the demand of pairs that have none, due at once.
-CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs.
+CREATE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time zone) TO pricing_worker;
 
 -- Every provider has the row that its claims lock.
@@ -1142,6 +1158,10 @@ GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp w
 -- Refuses (53400) what goes past a user's caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
+
+-- Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.
+CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 
 -- What the ratio of two providers' values says: agrees, within a tenth of each other; disagrees; NULL = not known.
 CREATE FUNCTION pricing.agreement(ratio numeric) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -1166,6 +1186,10 @@ GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
 -- In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.
 CREATE FUNCTION pricing.await_disk() RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
+
+-- What take_turn does, for a person who can wait a second for it.
+CREATE FUNCTION pricing.await_turn(wanted text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.await_turn(text) TO pricing_worker;
 
 -- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h after trouble that only a person can end, 1 h doubling to 24 h after a fault of its symbol.
 CREATE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -1215,6 +1239,10 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
 CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
 
+-- Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.
+CREATE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], for_reader boolean, until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],boolean,timestamp with time zone) TO pricing_worker;
+
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1234,9 +1262,13 @@ GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, 
 CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true'::text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text,text) TO pricing_reader, pricing_worker;
 
--- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.
-CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false, queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timestamp with time zone) TO pricing_worker;
+-- Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.
+CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, pricing_worker;
+
+-- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.
+CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false, queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1320,7 +1352,11 @@ GRANT EXECUTE ON FUNCTION pricing.end_hold_off(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue(wanted_type text, symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue(text,text[],integer[],date[],date[],uuid) TO pricing_worker;
 
--- The staleness check: queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.
+-- Queues pairs of which another session is queueing some and does not commit: by halves, until only those are passed over or the time is over. Returns how many tasks are new.
+CREATE FUNCTION pricing.enqueue_by_halves(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_by_halves(text[],text[],integer[],date[],date[],timestamp with time zone) TO pricing_worker;
+
+-- The staleness check: serves what clients have asked for, queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.
 CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 
@@ -1328,9 +1364,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[],boolean) TO pricing_worker;
 
--- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
-CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid,boolean) TO pricing_worker;
+-- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
+CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid,boolean,timestamp with time zone) TO pricing_worker;
 
 -- Serves a slot of a scheduled type (without one, or with one more than an hour ahead: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1372,9 +1408,9 @@ GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricin
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_held boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean) TO pricing_worker;
 
--- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.
-CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, are_wanted boolean DEFAULT true, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,boolean,bigint) TO pricing_worker;
+-- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.
+CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,bigint) TO pricing_worker;
 
 -- The largest prefix of a call's tasks that fits into the units and bytes that are left.
 CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1412,9 +1448,9 @@ GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_w
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
--- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[]) TO pricing_worker;
+-- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
 CREATE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
@@ -1428,32 +1464,24 @@ GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp wi
 CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
--- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.
-CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[]) TO pricing_worker;
+-- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
+CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session holds these pairs from now on. Returns how many holdings are new.
 CREATE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing_worker;
 
 -- The fence for the tasks of one call: what hold_tasks is for any.
-CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
 
--- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed.
+-- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. Those that another session has locked are passed over.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_worker;
 
--- Locks the demand of the pairs that a claim's tasks refresh, until the transaction ends. Returns whether there is any.
-CREATE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.hold_pairs(bigint[],uuid) TO pricing_worker;
-
--- Locks the demand of the pairs that a call asks for, as hold_pairs does, in half the time: they need not be read from its tasks. Returns whether there is any.
-CREATE FUNCTION pricing.hold_pairs_of(asked bigint) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.hold_pairs_of(bigint) TO pricing_worker;
-
--- The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.
-CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+-- The fence: locks the tasks that a claim still holds until the transaction ends. Returns their ids. Waits for a second at most.
+CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider cannot fetch them (is_misrouted), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
@@ -1515,8 +1543,8 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer
 CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, pricing_worker;
 
--- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held.
-CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
+CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
 -- Keeps an action that a person has removed or replaced, with who did so and why.
@@ -1558,11 +1586,15 @@ GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, prici
 CREATE FUNCTION pricing.listed_from(wanted_type text, wanted_symbol text) RETURNS date LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pricing_worker;
 
+-- Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.
+CREATE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_worker;
+
 -- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 
--- The probe's worker was lost, which says nothing about the provider: another one may be made at once.
+-- The probe's worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 
@@ -1588,6 +1620,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[]
 -- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
+
+-- Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.
+CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.missing_prices(text[],text[]) TO pricing_worker;
 
 -- The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1637,8 +1673,8 @@ GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],tim
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 
--- Remembers that pairs were looked at, at most once in ten minutes for each.
-CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+-- Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked one of them.
+CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 
 -- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.
@@ -1655,6 +1691,10 @@ TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET 
 -- Pairs of a data type that back off because a provider, or its key, served nobody: when their last task failed first, and when it was asked for last.
 CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader, pricing_worker;
+
+-- Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.
+CREATE FUNCTION pricing.pass_over(from_source text, data_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pass_over(text,text,text[]) TO pricing_worker;
 
 -- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1687,7 +1727,7 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
@@ -1711,8 +1751,8 @@ GRANT EXECUTE ON FUNCTION pricing.queue_depth(integer) TO pricing_reader, pricin
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quota_for(bigint,integer) TO pricing_reader, pricing_worker;
 
--- Gives live tasks a higher priority; what has it or a higher one is left alone.
-CREATE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, enable_nestloop=off, jit=off;
+-- Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.
+CREATE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, enable_nestloop=off, jit=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.raise_priorities(bigint[],integer[]) TO pricing_worker;
 
 -- Gives waiting tasks the priority of their viewers, when it has grown.
@@ -1739,16 +1779,16 @@ GRANT EXECUTE ON FUNCTION pricing.register_keys(text,text[]) TO pricing_worker;
 TRIGGER FUNCTION pricing.registry_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Closes holdings; returns how many were open. What nobody else wants is no longer fetched.
-CREATE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.release(text,text[],text[]) TO pricing_worker;
 
 -- Says that the user of this session no longer holds these pairs. Returns how many holdings ended.
 CREATE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.release(text[],text[]) TO pricing_client, pricing_worker;
 
--- Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.
-CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text) TO pricing_worker;
+-- Gives claimed tasks back, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (a lock is in the way). What another session has locked comes back by its lease. Returns how many.
+CREATE FUNCTION pricing.release_tasks(ids bigint[], token uuid, kind text DEFAULT 'worker_stopped'::text, message text DEFAULT 'given back by its worker'::text, pause interval DEFAULT NULL::interval) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.release_tasks(bigint[],uuid,text,text,interval) TO pricing_worker;
 
 -- Takes back a split or dividend, whoever said it; it stays as a revision, and its provider is not believed when it says the same again. Returns removed or unknown.
 CREATE FUNCTION pricing.remove_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1758,13 +1798,25 @@ GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) T
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
 
--- Makes due again, and owed since it was, what waits for a task that is no longer there (cancelled or pruned by hand).
+-- Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.
 CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
 
--- What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.
-CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+-- Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.
+CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[]) TO pricing_worker;
+
+-- What a worker's read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
+CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
+
+-- What a client's read asks for: what request_prices does, as a request.
+CREATE FUNCTION pricing.request_reads(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.request_reads(text[],text[]) TO pricing_worker;
+
+-- What note_views does, as a request.
+CREATE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker;
 
 -- Refuses a read replica, before anything half-works there.
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1786,7 +1838,7 @@ GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 
--- Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. Returns how many.
+-- Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another session has locked is left for the next time. Returns how many.
 CREATE FUNCTION pricing.retire_tasks() RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.retire_tasks() TO pricing_worker;
 
@@ -1809,7 +1861,7 @@ GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_wo
 -- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. When the clock was set back, only follow_clock. Returns the names of those that succeeded.
+-- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
@@ -1836,12 +1888,24 @@ TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET
 CREATE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.second_provider(text,text,text) TO pricing_reader, pricing_worker;
 
+-- Does what a request of this kind asks for: adds demand, judges and queues at once what is missing or stale, notes views. What another session has locked is passed over. Returns the number queued.
+CREATE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.serve_pairs(text,text[],text[]) TO pricing_worker;
+
+-- Queues those of the pairs whose prices are missing or stale, as for one viewer. Returns the number queued.
+CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
+
+-- Serves what clients have asked for, at most so many requests; those that another session serves are passed over. Returns the number queued.
+CREATE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
+
 -- Says what a key's own plan allows, for limits of its provider by name.
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
 -- Closes a call and books its wire bytes, once; false when it was closed before.
-CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
@@ -1876,6 +1940,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
+-- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
+CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
+
 -- While viewers wait for a provider in an outage, has it asked about once a minute, whatever the pauses say; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
@@ -1902,9 +1970,13 @@ GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_w
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Removes subscriptions on leave; returns how many there were.
-CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[]) TO pricing_worker;
+-- Those of the pairs of which no view was noted in the last ten minutes.
+CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unnoted_views(text[],text[]) TO pricing_worker;
+
+-- Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.
+CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session has left these pairs. Returns how many subscriptions ended.
 CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
@@ -1918,7 +1990,7 @@ GRANT EXECUTE ON FUNCTION pricing.untold_splits(text,text,date,date) TO pricing_
 CREATE FUNCTION pricing.usual_publish_lag(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pricing_worker;
 
--- Notes that a provider had values of these symbols, and in which currency.
+-- Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
 

@@ -139,6 +139,11 @@ def enqueue_due(connection: Connection) -> int:
     return int(connection.execute(query("demand.enqueue_due")).scalar_one())
 
 
+def serve_requests(connection: Connection) -> int:
+    """Serve what clients have asked for since; returns how many pairs are queued. `enqueue_due` does it, too."""
+    return int(connection.execute(query("demand.serve_requests")).scalar_one())
+
+
 def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | None = None) -> int | None:
     """Serve a slot of a scheduled type, or queue its instruments now; behind on-demand work, in chunks.
 

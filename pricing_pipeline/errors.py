@@ -125,6 +125,10 @@ class LockHeld(PricingError):
     """Someone holds the advisory lock: the work it guards is going on already."""
 
 
+class LockLost(PricingError):
+    """The session that held the advisory lock is gone: somebody else may have begun the same work."""
+
+
 class ProviderError(PricingError):
     """A call to a provider brought no usable answer.
 

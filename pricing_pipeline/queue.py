@@ -54,9 +54,10 @@ def claim(
     return [_call(provider, *row) for row in rows]
 
 
-def held(connection: Connection, call: Call) -> set[int]:
-    """Lock and return the tasks of a call that its claim still holds: the fence before anything is stored."""
-    parameters = {"call_id": call.id, "ids": _array(call.task_ids), "token": call.claim_token}
+def held(connection: Connection, call: Call, ids: Iterable[int] | None = None) -> set[int]:
+    """Lock and return the tasks of a call, or of `ids`, that its claim still has: the fence before storing."""
+    wanted = call.task_ids if ids is None else ids
+    parameters = {"call_id": call.id, "ids": _array(wanted), "token": call.claim_token}
     ((ids,),) = driver_rows(connection, driver_query("queue.held"), parameters)
     return set(ids)
 
@@ -129,18 +130,44 @@ def extend(connection: Connection, call: Call) -> set[int]:
     return set(connection.execute(query("queue.extend"), parameters).scalar_one())
 
 
-def release(connection: Connection, call: Call, kind: FailureKind, message: str) -> int:
-    """Give a call's tasks back at once, at no cost of an attempt; returns how many were still held.
+def release(
+    connection: Connection,
+    call: Call,
+    kind: FailureKind,
+    message: str,
+    *,
+    ids: Iterable[int] | None = None,
+    pause: float | None = None,
+) -> int:
+    """Give a call's tasks, or those of `ids`, back at no cost of an attempt; returns how many were still held.
 
-    `kind` and `message` go to the tasks' history.
+    `kind` and `message` go to the tasks' history. `pause` is in seconds; without it they are pending at once. Tasks
+    that another session has locked are passed over: they come back by their lease.
     """
     parameters = {
-        "ids": _array(call.task_ids),
+        "ids": _array(call.task_ids if ids is None else ids),
         "token": call.claim_token,
         "kind": kind.value,
         "message": message,
+        "pause": pause,
     }
     return int(connection.execute(query("queue.release"), parameters).scalar_one())
+
+
+def is_in_work(connection: Connection, call: Call) -> bool:
+    """Whether the call's claim still has a task of it, locked by whomever; waits for nobody."""
+    parameters = {"call_id": call.id, "ids": _array(call.task_ids), "token": call.claim_token}
+    return bool(connection.execute(query("queue.is_in_work"), parameters).scalar_one())
+
+
+def hold_log(connection: Connection, call: Call) -> None:
+    """Lock the row of a call: what is stored for a call that could not be settled would have no good call."""
+    connection.execute(query("queue.hold_log"), {"call_id": call.id})
+
+
+def be_brief(connection: Connection) -> None:
+    """Let this transaction wait for a lock of another session for a tenth of a second at most, but for the fence."""
+    connection.execute(query("queue.be_brief"))
 
 
 def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:

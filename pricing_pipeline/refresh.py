@@ -23,7 +23,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, opinions, queue, registry, settling
-from pricing_pipeline.db.engine import KeptSession, autocommitting, is_lock_timeout
+from pricing_pipeline.db.conflicts import is_locked
+from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.domain import Call, FailureKind, Window, months_after
@@ -56,8 +57,8 @@ _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
-_PASSED_OVER_SECONDS = 10.0
-"""How long a provider is left alone whose state somebody else has locked."""
+_LOCKED_SECONDS = 5.0
+"""How long a provider is passed over whose row another session has locked."""
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -119,11 +120,11 @@ class Refresher:
         self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
-        self._woken = threading.Event()
+        self._woken, self._are_requests_told = threading.Event(), threading.Event()
+        self._passed_over: dict[str, float] = {}
         self._wake_up: WakeUp | None = None
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
-        self._passed_over_until: dict[str, float] = {}
         self._tallies: dict[str, Tally] = {}
         self._last_report = self._last_tick = self._last_extend = 0.0
         self._are_keys_known = False
@@ -149,7 +150,8 @@ class Refresher:
         A lease in the database tells the sensor that this drain is alive and when it ends, so that
         its successor starts in time.
         """
-        with self._engine.begin() as connection:
+        # Each statement is a transaction of its own: a process that is frozen between two holds nothing.
+        with self._autocommit.connect() as connection:
             parameters = {"worker": self._worker, "run_id": self._run_id, "seconds": seconds}
             drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
         if drain_id is None:
@@ -162,7 +164,7 @@ class Refresher:
             nonlocal last_busy, next_extend
             now = time.monotonic()
             if now >= next_extend:
-                with self._engine.begin() as connection:
+                with self._autocommit.connect() as connection:
                     connection.execute(query("drains.extend"), {"drain_id": drain_id})
                     if self._in_flight or queue.is_busy(connection):
                         last_busy = now
@@ -172,7 +174,7 @@ class Refresher:
         try:
             self._work_until(is_over)
         finally:
-            with self._engine.begin() as connection:
+            with self._autocommit.connect() as connection:
                 connection.execute(query("drains.end"), {"drain_id": drain_id})
         return True
 
@@ -184,7 +186,7 @@ class Refresher:
         """
         # Its answers will be columns of numpy, which takes as long to import as the plan takes the database.
         self._pool.submit(import_module, "numpy")
-        with self._engine.begin() as connection:
+        with self._autocommit.connect() as connection:
             asked = [p for p in registry.routes(connection).get(data_type, []) if p in self._clients]
             if asked and not any(self._clients[provider].has_key for provider in asked):
                 raise SettingsError(
@@ -233,7 +235,7 @@ class Refresher:
 
     def _work_until(self, is_over: Callable[[], bool]) -> None:
         if self._wake_up is None:
-            self._wake_up = WakeUp(self._engine, self._woken.set)
+            self._wake_up = WakeUp(self._engine, self._hear)
         try:
             self._work(is_over)
         except BaseException:  # Ctrl-C and Dagster's end of a run, too
@@ -253,6 +255,7 @@ class Refresher:
                 if is_over():
                     break
                 self._tick()
+                self._serve_requests()
                 self._start_calls()
                 self._extend_leases()
                 pause = 1.0
@@ -301,7 +304,7 @@ class Refresher:
         self._last_extend = now
         for one in self._in_flight.values():
             if _EXTEND_LEASES_SECONDS <= now - one.began <= _LONGEST_CALL_SECONDS:
-                with self._engine.begin() as connection:
+                with self._autocommit.connect() as connection:
                     queue.extend(connection, one.call)
 
     def _tick(self) -> None:
@@ -317,6 +320,18 @@ class Refresher:
         with self._own.use() as connection:
             demand.run_duties(connection)
         self._ask_others()
+
+    def _hear(self) -> None:
+        """New work has come, or a client asks for some."""
+        self._are_requests_told.set()
+        self._woken.set()
+
+    def _serve_requests(self) -> None:
+        """Between two checks, serve what clients were heard to ask for."""
+        if self._are_requests_told.is_set():
+            self._are_requests_told.clear()
+            with self._own.use() as connection:
+                demand.serve_requests(connection)
 
     def _check(self) -> None:
         """Queue what is due, in two sessions at once: each takes the data types that the other has not begun."""
@@ -379,7 +394,7 @@ class Refresher:
         waiting = {
             provider: most
             for provider, most in queue.providers_with_work(connection).items()
-            if provider in self._clients and self._passed_over_until.get(provider, now) <= now
+            if provider in self._clients and self._passed_over.get(provider, now) <= now
         }
         share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
         for at_most in (share, MAX_IN_FLIGHT):
@@ -397,21 +412,28 @@ class Refresher:
                     del waiting[provider]  # it allows no more now
 
     def _claim(self, connection: Connection, provider: str, most: int) -> list[Call] | None:
-        """Claim at most so many calls of a provider; None, after a second, when somebody else holds its state."""
+        """Claim at most so many calls of a provider; None, after a second, when another session has its row locked."""
         keys = self._clients[provider].key_names
         try:
-            return queue.claim(connection, provider, self._worker, most, self._run_id, keys)
+            calls = queue.claim(connection, provider, self._worker, most, self._run_id, keys)
         except DBAPIError as error:
-            if not is_lock_timeout(error):
+            if not is_locked(error):
                 raise
-        self._passed_over_until[provider] = time.monotonic() + _PASSED_OVER_SECONDS
-        _LOG.warning(
-            "%s is passed over for %.0f s: another session has locked its row of pricing.provider_state. "
-            "SELECT * FROM pg_stat_activity WHERE state = 'idle in transaction' shows who may have",
-            provider,
-            _PASSED_OVER_SECONDS,
-        )
-        return None
+            self._pass_over(provider)
+            return None
+        if self._passed_over.pop(provider, None) is not None:
+            _LOG.warning("%s is no longer locked", provider)
+        return calls
+
+    def _pass_over(self, provider: str) -> None:
+        """Another session has locked the provider's row: go on with the others, and look again in a while."""
+        if provider not in self._passed_over:
+            _LOG.warning(
+                "%s is passed over, for another session has locked its row; docs/operations.md, "
+                '"Something is locked", tells how to find that session',
+                provider,
+            )
+        self._passed_over[provider] = time.monotonic() + _LOCKED_SECONDS
 
     def _collect(self, timeout: float) -> None:
         """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""

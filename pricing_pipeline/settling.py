@@ -13,13 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date
-from typing import TypeVar
+from functools import partial
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue, quotes
 from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together
+from pricing_pipeline.db.conflicts import is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
@@ -31,7 +32,6 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import (
     ClientFault,
-    DatabaseError,
     KeyRefused,
     Misconfigured,
     PlanRestricted,
@@ -44,16 +44,12 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
 
-T = TypeVar("T")
-
 _LOG = logging.getLogger(__name__)
 _KEY_REFUSED_PAUSE = 60.0
-_STORE_ATTEMPTS = 3
-
-_CONFLICT_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
-"""Another session was in the way; the same transaction may well succeed."""
-_NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
-"""The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the answer."""
+_LOCKED_PAUSE = 10.0
+"""A lock that was not released within a second may be kept for minutes: so long the provider is not asked again."""
+_LOCKED_SECONDS = 2.0
+"""How long to look for the part of an answer that a lock of another session keeps from being stored."""
 
 _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Throttled, FailureKind.THROTTLED),
@@ -109,19 +105,21 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: E
         try:
             tally = None
             if _may_be_good(call, fetched.answer):
-                tally = _transact(
+                tally = transact(
                     autocommit or autocommitting(engine), lambda session: _settle_good(session, call, fetched)
                 )
             if tally is None:
-                tally = _transact(engine, lambda connection: _settle(connection, call, fetched))
+                tally = transact(engine, lambda connection: _settle(connection, call, fetched))
         except DBAPIError as error:
-            if not _is_refusal(error):
+            if not (is_refusal(error) or is_locked(error)):
                 raise
-            tally = _store_in_parts(engine, call, fetched, call.symbols)
+            tally = _store_in_parts(
+                engine, call, fetched, call.symbols, until=time.monotonic() + _LOCKED_SECONDS
+            )
             is_held = bool(tally.symbols or tally.failed)
-            _transact(engine, lambda connection: _close(connection, call, fetched, is_held=is_held))
+            _unless_locked(engine, call, partial(_close, call, fetched, is_held))
     except DBAPIError as error:
-        if not _is_conflict(error):
+        if not is_conflict(error):
             raise
         failed = ProviderError(
             f"the answer could not be stored: {reason(error)}",
@@ -135,49 +133,18 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: E
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
     """The whole call failed: book its bytes and let each task have the consequence of the error's kind."""
     try:
-        _transact(engine, lambda connection: _fail(connection, call, error))
+        transact(engine, lambda connection: _fail(connection, call, error))
         tally = Tally(call.data_type, failed=len(call.tasks))
     except DBAPIError as mishap:
-        if not _is_conflict(mishap):
+        if not (is_conflict(mishap) or is_locked(mishap)):
             raise
-        tally = _give_back(engine, call, error)
+        tally = _give_back(engine, call, error, pause=_LOCKED_PAUSE if is_locked(mishap) else None)
     return _counted(call, error.wire_bytes, tally)
 
 
 def release(engine: Engine, call: Call, kind: FailureKind, message: str) -> int:
     """Give the call's tasks back to the queue at once, at no cost of an attempt; returns how many were still held."""
-    return _transact(engine, lambda connection: queue.release(connection, call, kind, message))
-
-
-def _transact(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """Run in one transaction, again when it was the victim of a deadlock or its session was lost.
-
-    The fence makes that safe: had the lost one been committed after all, nothing would be held any more.
-    """
-    for attempt in range(1, _STORE_ATTEMPTS + 1):
-        try:
-            with engine.begin() as connection:
-                return work(connection)
-        except DatabaseError:
-            if attempt == _STORE_ATTEMPTS:
-                raise
-            time.sleep(attempt)
-        except DBAPIError as error:
-            if attempt == _STORE_ATTEMPTS or not _is_conflict(error):
-                raise
-    raise AssertionError("unreachable")
-
-
-def _is_conflict(error: DBAPIError) -> bool:
-    return _sqlstate(error) in _CONFLICT_SQLSTATES
-
-
-def _is_refusal(error: DBAPIError) -> bool:
-    return not _is_conflict(error) and _sqlstate(error)[:2] not in _NO_VERDICT_CLASSES
-
-
-def _sqlstate(error: DBAPIError) -> str:
-    return getattr(error.orig, "sqlstate", None) or "XX000"
+    return transact(engine, lambda connection: queue.release(connection, call, kind, message))
 
 
 def _may_be_good(call: Call, answer: Answer) -> bool:
@@ -256,7 +223,7 @@ def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
     return _store(connection, call, fetched, held, finish)
 
 
-def _close(connection: Connection, call: Call, fetched: Fetched, *, is_held: bool) -> None:
+def _close(call: Call, fetched: Fetched, is_held: bool, connection: Connection) -> None:
     limits.settle(
         connection,
         call.id,
@@ -337,46 +304,94 @@ def _store(
     )
 
 
-def _store_in_parts(engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str]) -> Tally:
-    """Store the answer for some symbols; by halves where that is refused, down to those that are to blame."""
+def _store_in_parts(
+    engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str], *, until: float
+) -> Tally:
+    """Store the answer for some symbols; by halves where that is refused, down to those that are to blame.
+
+    Likewise down to those of which another session has locked something; what is still together at `until` (by the
+    monotonic clock) is then put off.
+    """
     ids = {task.id for task in call.tasks if task.symbol in symbols}
-    try:
-        return _transact(
-            engine,
-            lambda connection: _store(
-                connection,
-                call,
-                fetched,
-                ids & queue.held(connection, call),
-                lambda done: queue.complete(connection, done, call.claim_token),
-            ),
+
+    def work(connection: Connection) -> Tally:
+        queue.be_brief(connection)
+        held = queue.held(connection, call, ids)
+        queue.hold_log(connection, call)
+        return _store(
+            connection, call, fetched, held, lambda done: queue.complete(connection, done, call.claim_token)
         )
+
+    try:
+        return transact(engine, work)
     except DBAPIError as error:
-        if not _is_refusal(error):
+        if not (is_refusal(error) or is_locked(error)):
             raise
+        is_in_the_way = is_locked(error)
         said = f"the database refuses the answer for {symbols[0]}: {reason(error)}"
+    if is_in_the_way and (len(symbols) == 1 or time.monotonic() > until):
+        _put_off(engine, call, ids)
+        return Tally(call.data_type)
     if len(symbols) == 1:
         _LOG.warning("call %d to %s: %s", call.id, call.provider, said)
         kind = FailureKind.NOT_STORABLE
-        _transact(
-            engine, lambda connection: queue.fail(connection, sorted(ids), call.claim_token, kind, said)
-        )
+        transact(engine, lambda connection: queue.fail(connection, sorted(ids), call.claim_token, kind, said))
         return Tally(call.data_type, failed=1)
     middle = len(symbols) // 2
-    tally = _store_in_parts(engine, call, fetched, symbols[:middle])
-    tally.add(_store_in_parts(engine, call, fetched, symbols[middle:]))
+    tally = _store_in_parts(engine, call, fetched, symbols[:middle], until=until)
+    tally.add(_store_in_parts(engine, call, fetched, symbols[middle:], until=until))
     return tally
 
 
-def _give_back(engine: Engine, call: Call, error: ProviderError) -> Tally:
-    """The database was in the way, not the task: its tasks are pending again at once, and cost no attempt."""
+def _give_back(engine: Engine, call: Call, error: ProviderError, *, pause: float | None = None) -> Tally:
+    """The database was in the way, not the task: its tasks are pending again (after a pause), and cost no attempt."""
+    kind, said = FailureKind.DATABASE_CONFLICT, str(error)
+    transact(engine, lambda connection: queue.release(connection, call, kind, said, pause=pause))
+    _unless_locked(engine, call, lambda connection: _book_failure(connection, call, error, is_held=True))
+    return Tally(call.data_type)
+
+
+def _put_off(engine: Engine, call: Call, ids: set[int]) -> None:
+    """Another session has locked what an answer changes: its tasks wait a while, and cost no attempt."""
+    said = (
+        "the answer could not be stored, for another session has locked a row of it; "
+        'docs/operations.md, "Something is locked", tells how to find that session'
+    )
+    _LOG.warning(
+        "call %d to %s: %d of its tasks wait for %.0f s: %s",
+        call.id,
+        call.provider,
+        len(ids),
+        _LOCKED_PAUSE,
+        said,
+    )
+    kind = FailureKind.DATABASE_CONFLICT
+    transact(
+        engine,
+        lambda connection: queue.release(connection, call, kind, said, ids=ids, pause=_LOCKED_PAUSE),
+    )
+
+
+def _unless_locked(engine: Engine, call: Call, settle: Callable[[Connection], object]) -> None:
+    """Settle a call, unless another session has locked what that changes, or a task of it that could not be given back.
+
+    A task in work has an open call. Such a call is settled by its estimate when its tasks are recovered.
+    """
 
     def work(connection: Connection) -> None:
-        queue.release(connection, call, FailureKind.DATABASE_CONFLICT, str(error))
-        _book_failure(connection, call, error, is_held=True)
+        if queue.is_in_work(connection, call):
+            _LOG.warning(
+                "tasks of call %d to %s are locked, and come back by their lease", call.id, call.provider
+            )
+        else:
+            settle(connection)
 
-    _transact(engine, work)
-    return Tally(call.data_type)
+    try:
+        transact(engine, work)
+    except DBAPIError as error:
+        if not is_locked(error):
+            raise
+        _LOG.warning("call %d to %s is settled by its estimate: %s", call.id, call.provider, reason(error))
 
 
 def _fail(connection: Connection, call: Call, error: ProviderError) -> None:

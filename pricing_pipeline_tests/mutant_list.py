@@ -29,6 +29,7 @@ _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 _OUTAGES = f"{_TESTS}/integration/test_outages.py"
 _FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
+_SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 
 
 MUTANTS = (
@@ -148,8 +149,8 @@ MUTANTS = (
         "two checks at once begin the same type",
         f"{_FUNCTIONS}/staleness.sql",
         "enqueue_due",
-        "pg_try_advisory_xact_lock(",
-        "NULL IS DISTINCT FROM (",
+        "IF pricing.take_turn('check ' || kind.data_type) THEN",
+        "IF true THEN",
         (_STALENESS,),
     ),
     Mutant(
@@ -164,7 +165,7 @@ MUTANTS = (
         "what a check passed by is never looked for",
         f"{_FUNCTIONS}/staleness.sql",
         "lift_marks",
-        "d.due_at < m.queued_until",
+        "d.due_at < x.queued_until",
         "d.due_at < '-infinity'",
         (f"{_STALENESS}::test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later",),
     ),
@@ -236,8 +237,8 @@ MUTANTS = (
         "an enqueue may lower a priority",
         f"{_FUNCTIONS}/queue.sql",
         "raise_priorities",
-        " AND x.priority < u.priority",
-        "",
+        " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener",
+        " ORDER BY x.id FOR UPDATE OF x) keener",
         (f"{_CONTRACTS}::test_contract_11_what_two_sessions_queue_at_once_is_one_task",),
     ),
     Mutant(
@@ -290,17 +291,41 @@ MUTANTS = (
     ),
     Mutant(
         "a deadlock is the task's fault",
-        "pricing_pipeline/settling.py",
+        "pricing_pipeline/db/conflicts.py",
         "",
-        '"40001", "40P01", "55P03"',
-        '"40001", "55P03"',
+        '"40001", "40P01"',
+        '"40001"',
         (f"{_FETCHING}::test_contract_17_a_deadlock_gives_the_task_back_at_no_cost",),
+    ),
+    Mutant(
+        "a finish waits for demand that is locked",
+        f"{_FUNCTIONS}/queue.sql",
+        "finish_held",
+        "ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free",
+        "ORDER BY x.symbol FOR NO KEY UPDATE) free",
+        (f"{_FENCE}::test_b19_a_finish_passes_over_demand_that_is_locked",),
+    ),
+    Mutant(
+        "sessions of one user begin new pairs at once",
+        f"{_FUNCTIONS}/demand.sql",
+        "heartbeat",
+        "    PERFORM pricing.lock_allowance(user_id);\n",
+        "",
+        (f"{_SESSIONS}::test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock",),
+    ),
+    Mutant(
+        "a check stops at a task that somebody has not committed",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_by_halves",
+        "ELSIF middle = 0 OR",
+        "ELSIF middle >= 0 OR",
+        (f"{_SESSIONS}::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",),
     ),
     Mutant(
         "duties take no lock",
         f"{_FUNCTIONS}/drains.sql",
         "run_duties",
-        "NOT pg_try_advisory_xact_lock(hashtextextended('pricing.run_duties', 0))",
+        "NOT pricing.take_turn('run_duties')",
         "false",
         (f"{_CONTRACTS}::test_contract_03_periodic_work_never_runs_beside_itself",),
     ),
@@ -382,7 +407,7 @@ MUTANTS = (
         "pruning waits for readers",
         f"{_FUNCTIONS}/prune.sql",
         "prune",
-        "lock_timeout = '1s'",
+        "lock_timeout = '100ms'",
         "lock_timeout = 0",
         (f"{_CONTRACTS}::test_contract_16_pruning_gives_way_to_whoever_reads",),
     ),

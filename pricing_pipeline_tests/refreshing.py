@@ -106,10 +106,18 @@ def calls(sandbox: RunningSandbox, provider: str) -> list[tuple[str, int, int | 
 
 
 def run_worker(
-    say: Callable[[str], None], url: str, sandbox_url: str, seconds: float, name: str, halt: str
+    say: Callable[[str], None],
+    url: str,
+    sandbox_url: str,
+    seconds: float,
+    name: str,
+    halt: str,
+    idle: str = "",
 ) -> dict[str, Any]:
     """Drain for a while as a process of its own; returns what it reported."""
     engine = make_engine(url)
+    if idle:
+        _shorten_idling(engine, idle)
     point = _Point(engine, halt, say)
     reports = Reports()
     try:
@@ -124,6 +132,13 @@ def run_worker(
         "added": reports.total("added"),
         "symbols": sorted(symbol for tally in reports for symbol in tally.symbols),
     }
+
+
+def _shorten_idling(engine: Engine, idle: str) -> None:
+    @event.listens_for(engine, "connect")
+    def set_it(dbapi: Any, record: object) -> None:
+        dbapi.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [idle])
+        dbapi.commit()
 
 
 def work_beside_others(url: str, sandbox_url: str, seconds: float, name: str, until: str) -> None:

@@ -200,10 +200,13 @@ def enqueue(
 
 
 def drain(
-    say: Say, url: str, sandbox: str, seconds: float, number: int = 0, halt: str = ""
+    say: Say, url: str, sandbox: str, seconds: float, number: int = 0, halt: str = "", idle: str = ""
 ) -> dict[str, Any]:
-    """A real worker on a real provider client. With `halt` it says so at that point, and waits there."""
-    return run_worker(say, url, sandbox, seconds, f"worker {number}", halt)
+    """A real worker on a real provider client. With `halt` it says so at that point, and waits there.
+
+    `idle` shortens the time after which the server ends its session when it is frozen in a transaction.
+    """
+    return run_worker(say, url, sandbox, seconds, f"worker {number}", halt, idle)
 
 
 def work_for(

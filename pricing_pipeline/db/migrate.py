@@ -18,7 +18,8 @@ _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
 def upgrade(owner_url: str) -> None:
     """Migrate the database at `owner_url`, deploy the functions and give each role its rights, in one transaction.
 
-    The roles themselves are made first if this role may make roles; what is missing then is passed over.
+    The roles themselves are made first, with their timeouts, if this role may do that; what is missing then is
+    passed over.
 
     Safe to repeat, and to run from several processes at once: the second waits for the first
     and then finds nothing to do. Raises DatabaseError when the server cannot be reached.
@@ -28,6 +29,9 @@ def upgrade(owner_url: str) -> None:
         with engine.begin() as connection:
             connection.execute(query("roles.make"))
         with engine.begin() as connection:
+            connection.execute(query("roles.set_timeouts"))
+        with engine.begin() as connection:
+            connection.execute(query("migrate.be_patient"))
             connection.execute(query("migrate.lock"))
             connection.execute(query("roles.act_as_owner"))
             connection.execute(query("migrate.schema"))

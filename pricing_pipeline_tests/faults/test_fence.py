@@ -170,8 +170,8 @@ def test_a6_a_call_is_settled_with_its_own_tasks_only(core: Core) -> None:
     assert core.complete(second) == set(second.task_ids)
 
 
-def test_b19_a_finish_locks_the_demand_of_its_call_before_its_tasks(core: Core) -> None:
-    """The order of everywhere: a finish that waits for demand holds no task that its holder may want next."""
+def test_b19_a_finish_passes_over_demand_that_is_locked(core: Core) -> None:
+    """Nobody who works waits for demand, so whoever has locked some stops nothing; it is due again a minute later."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     call = core.claim_one()
     with core.engine.begin() as other:
@@ -180,9 +180,12 @@ def test_b19_a_finish_locks_the_demand_of_its_call_before_its_tasks(core: Core) 
             core.engine,
             lambda c: queue.finish(c, call, call.task_ids, http_status=200, wire_bytes=600),
         )
-        other.execute(text("SELECT FROM pricing.api_call_queue_live FOR UPDATE NOWAIT"))
-    joined(*finishing)
-    assert core.task("AAPL").status == "completed"
+        joined(*finishing)
+        assert core.task("AAPL").status == "completed"
+    assert core.one("SELECT pricing.repair_demand()") == 1
+    pair = core.demand_of(QUOTE, "AAPL")
+    assert pair is not None
+    assert pair.became_due_at is None
 
 
 # Two sessions at once
@@ -213,7 +216,7 @@ def test_b19_recovery_and_a_finish_do_not_deadlock(core: Core, clock: Clock) -> 
     core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
     clock.advance(61)
     with core.engine.begin() as worker:
-        worker.execute(text("SELECT FROM pricing.demand FOR NO KEY UPDATE"))
+        assert queue.held(worker, call) == set(call.task_ids)
         recovery = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.recover_tasks()")))
         queue.complete(worker, call.task_ids, call.claim_token)
     joined(*recovery)

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from pricing_pipeline.db.advisory_lock import advisory_lock
-from pricing_pipeline.errors import LockHeld
+from pricing_pipeline.errors import LockHeld, LockLost
 from pricing_pipeline_tests.patience import wait_until
 
 HOLDER = """
@@ -56,6 +58,53 @@ def test_c2_a_killed_process_releases_it(engine: Engine, database_url: str) -> N
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     wait_until(lambda: is_free(engine, "sync"))
+
+
+def cut_off(owner: Engine) -> None:
+    """End the session that holds a lock."""
+    with owner.begin() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database"
+            " WHERE locktype = 'advisory' AND datname = current_database()"
+        )
+
+
+def lose_it(engine: Engine) -> None:
+    with advisory_lock(engine, "sync") as lock:
+        lock.check()
+        cut_off(engine)
+        with pytest.raises(LockLost, match="the lock sync is lost"):
+            lock.check()
+        assert is_free(engine, "sync")
+
+
+def test_c2_whoever_holds_it_learns_that_its_session_is_gone(engine: Engine) -> None:
+    """Else it would go on with the same work as the next holder."""
+    with pytest.raises(LockLost, match="another process may have begun the same work"):
+        lose_it(engine)
+    assert is_free(engine, "sync")
+
+
+def fail_without_it(engine: Engine) -> None:
+    with advisory_lock(engine, "sync"):
+        cut_off(engine)
+        raise ZeroDivisionError
+
+
+def test_c2_an_error_of_the_work_goes_before_the_loss_of_the_lock(engine: Engine) -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_without_it(engine)
+
+
+def test_c2_its_transaction_may_idle_as_long_as_the_work_takes(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def be_impatient(dbapi: Any, record: object) -> None:
+        dbapi.execute("SET idle_in_transaction_session_timeout = '50ms'")
+        dbapi.commit()
+
+    with advisory_lock(engine, "sync") as lock:
+        time.sleep(0.3)
+        lock.check()
 
 
 def test_c2_holding_it_holds_back_no_vacuum(engine: Engine) -> None:

@@ -379,7 +379,7 @@ def test_b9_a_failed_span_is_resolved_when_its_days_are_covered(core: Core, cloc
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 
-def test_b9_pruning_waits_a_second_for_a_reader_and_tries_again_later(core: Core, clock: Clock) -> None:
+def test_b9_pruning_waits_a_moment_for_a_reader_and_tries_again_later(core: Core, clock: Clock) -> None:
     """A reader of last month's tasks holds up neither those who finish tasks nor the rest of the pruning."""
     core.enqueue(QUOTE, "OLD")
     core.complete(core.claim_one())
@@ -392,7 +392,7 @@ def test_b9_pruning_waits_a_second_for_a_reader_and_tries_again_later(core: Core
         before = core.one("SELECT clock_timestamp()")
         core.one("SELECT pricing.prune()")
         took = core.one("SELECT clock_timestamp()") - before
-        assert timedelta(seconds=0.9) < took < timedelta(seconds=PATIENCE)
+        assert timedelta(seconds=0.09) < took < timedelta(seconds=PATIENCE)
         assert core.statuses() == {"OLD": "completed"}
         core.enqueue(QUOTE, "NEW")
         core.complete(core.claim_one())

@@ -360,6 +360,7 @@ def test_contract_18_a_client_acts_through_functions_and_for_itself_only(
                 client.execute(f"SELECT FROM pricing.{table}")
         with pytest.raises(errors.InsufficientPrivilege):
             client.execute(f"SELECT pricing.heartbeat('somebody else', {pair})")
+    core.enqueue_due()
     assert core.statuses() == {"AAPL": "pending"}
     assert [row.user_id for row in core.rows("SELECT user_id FROM pricing.active_subscriptions")] == [name]
     definers = core.rows(

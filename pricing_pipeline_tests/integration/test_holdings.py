@@ -163,12 +163,17 @@ def test_a7_what_cannot_be_judged_is_refreshed_by_the_background_ttl_at_most(
     assert tick(core, clock, DAY) == 1
 
 
-def test_a7_a_database_keeps_the_demand_of_what_is_held(core: Core) -> None:
+def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) -> None:
+    """Whatever took it away, or kept it from being added: a duty finds it within a minute."""
     core.hold("ann", AAPL)
-    with pytest.raises(DBAPIError, match="active_holding_has_demand"):
-        core.rows("DELETE FROM pricing.demand")
-    core.end_holding("ann", AAPL)
+    core.heartbeat("bob", (QUOTE, "IBM"))
     core.rows("DELETE FROM pricing.demand")
+    assert core.one("SELECT pricing.adopt_pairs()") == 2
+    assert {row.symbol for row in core.rows("SELECT symbol FROM pricing.demand")} == {"AAPL", "IBM"}
+    core.end_holding("ann", AAPL)
+    core.unsubscribe("bob", (QUOTE, "IBM"))
+    core.rows("DELETE FROM pricing.demand")
+    assert core.one("SELECT pricing.adopt_pairs()") == 0
 
 
 @pytest.mark.parametrize(

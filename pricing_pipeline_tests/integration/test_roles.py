@@ -192,6 +192,7 @@ def test_b7_a_client_watches_and_reads_by_functions(core: Core, client: tuple[st
     assert core.rows("SELECT user_id, data_type, symbol FROM pricing.active_subscriptions") == [
         (name, QUOTE, "AAPL")
     ]
+    core.enqueue_due()
     core.refresh(price="146.5500")
     (price,) = session.execute(
         "SELECT data_type, symbol, price, currency, fresh, provider FROM pricing.price('AAPL')"
@@ -216,6 +217,7 @@ def test_b29_a_client_reads_documents_as_they_are_and_were(
         " VALUES ('earned', 'earnings', 60)"
     )
     assert session.execute("SELECT * FROM pricing.document('earned', 'AAPL')").fetchall() == []
+    core.enqueue_due()
     assert [task.data_type for task in core.tasks("AAPL")] == ["earned"], "a read asks for what is missing"
     merge = (
         "SELECT pricing.merge_documents('earned', 'fmp', 1, '{AAPL}', '{AAPL}', '{AAPL}', '{2026-10-29}',"
@@ -246,9 +248,11 @@ def test_a7_a_client_holds_and_releases_for_itself(core: Core, client: tuple[str
 def test_a10_a_clients_read_answers_and_asks(core: Core, client: tuple[str, Login]) -> None:
     session = client[1]
     assert session.execute("SELECT * FROM pricing.price('AAPL')").fetchall() == []
+    core.enqueue_due()
     assert {task.data_type for task in core.tasks("AAPL")} == {QUOTE, DAILY}
     session.execute("SET default_transaction_read_only = on")
     assert session.execute("SELECT * FROM pricing.price('IBM')").fetchall() == []
+    core.enqueue_due()
     assert core.tasks("IBM") == []
 
 
@@ -316,6 +320,7 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
     session.execute(
         "SELECT pricing.heartbeat('{equity_quote}'::pg_catalog._text, '{AAPL}'::pg_catalog._text)"
     )
+    core.enqueue_due()
     core.refresh()
     assert session.execute("SELECT pg_catalog.count(*) FROM pricing.price('AAPL')").fetchone() == (1,)
     session.execute(

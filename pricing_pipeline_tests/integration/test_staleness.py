@@ -201,9 +201,7 @@ def test_b6_two_checks_at_once_share_the_types(core: Core, clock: Clock) -> None
     core.refresh()
     clock.advance(5 * DAY)
     with core.engine.connect() as other:
-        other.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended('pricing.enqueue_due fx_rate', 0))")
-        )
+        other.execute(text("SELECT pricing.take_turn('check fx_rate')"))
         assert core.enqueue_due() == 1
         assert core.statuses()["AAPL"] == "pending"
     assert core.enqueue_due() == 1

@@ -181,6 +181,9 @@ TAKEN: dict[tuple[str, str, str], Step] = {
     ("scheduled", "pending", "reroute_tasks"): reroute,
     ("processing", "processing", "extend_tasks"): by_claim("extend_tasks(ARRAY[id], claim_token)"),
     ("processing", "pending", "release_tasks"): by_claim("release_tasks(ARRAY[id], claim_token)"),
+    ("processing", "scheduled", "release_tasks"): by_claim(
+        "release_tasks(ARRAY[id], claim_token, pause => '10 s')"
+    ),
     ("processing", "pending", "recover_tasks"): RECOVER,
     ("processing", "failed", "recover_tasks"): last_attempt(RECOVER),
     ("scheduled", "pending", "promote_tasks"): later(7, "SELECT pricing.promote_tasks()"),

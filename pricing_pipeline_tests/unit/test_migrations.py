@@ -35,6 +35,7 @@ RELEASED = {
     "0025_claims_move.sql": "e963268b5e4d35a6",
     "0026_clock_steps.sql": "c24d6176e2652d48",
     "0027_outages.sql": "aa910770417d67e3",
+    "0028_nobodys_session.sql": "21a17364f65579b4",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -172,8 +172,11 @@ BEGIN
                 today, ARRAY[one.symbol]) p;
             UPDATE pricing.restatements r SET backfill_id = planned WHERE r.restatement_id = one.restatement_id;
             asked_ := asked_ + 1;
-        EXCEPTION WHEN OTHERS THEN -- a quota that it does not fit into must not cost the others their turn
-            PERFORM pricing.warn('refetch_history', one.data_type, SQLERRM, SQLSTATE);
+        EXCEPTION
+            WHEN lock_not_available THEN
+                RAISE; -- who waits for one lock would wait for each
+            WHEN OTHERS THEN -- a quota that it does not fit into must not cost the others their turn
+                PERFORM pricing.warn('refetch_history', one.data_type, SQLERRM, SQLSTATE);
         END;
     END LOOP;
     RETURN asked_;

@@ -177,7 +177,7 @@ DECLARE
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     -- Two plans at once would both find the same gaps.
-    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.plan_backfill ' || wanted_type, 0));
+    PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
     INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
     VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
 

@@ -10,7 +10,7 @@ COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     call record;
@@ -26,42 +26,51 @@ BEGIN
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
     is_fault := call.failure_kind IS NOT NULL AND pricing.is_provider_fault(call.failure_kind);
-    IF call.probe_call = judged THEN
-        IF is_fault THEN
-            PERFORM pricing.open_breaker(call.provider, 'the probe failed: ' || coalesce(call.error, call.failure_kind), judged);
-        ELSE
-            UPDATE pricing.provider_state s
-            SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
-            WHERE s.provider = call.provider AND s.probe_call = judged;
-        END IF;
-    ELSIF is_fault AND call.breaker = 'closed' THEN
-        SELECT count(*) INTO faults FROM pricing.counted_calls c
-        WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
-          AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
-        IF faults >= 10 THEN
-            SELECT count(*) INTO calls FROM pricing.counted_calls c
+    IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND said_left IS NULL
+       AND call.throttles IS NOT DISTINCT FROM 0 THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF call.probe_call = judged THEN
+            IF is_fault THEN
+                PERFORM pricing.open_breaker(call.provider, 'the probe failed: ' || coalesce(call.error, call.failure_kind), judged);
+            ELSE
+                UPDATE pricing.provider_state s
+                SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
+                WHERE s.provider = call.provider AND s.probe_call = judged;
+            END IF;
+        ELSIF is_fault AND call.breaker = 'closed' THEN
+            SELECT count(*) INTO faults FROM pricing.counted_calls c
             WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
-              AND c.outcome IN ('ok', 'failed');
-            IF faults * 2 >= calls THEN
-                PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
-                    '%s of %s calls failed, the last one: %s', faults, calls, coalesce(call.error, call.failure_kind)));
+              AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
+            IF faults >= 10 THEN
+                SELECT count(*) INTO calls FROM pricing.counted_calls c
+                WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
+                  AND c.outcome IN ('ok', 'failed');
+                IF faults * 2 >= calls THEN
+                    PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
+                        '%s of %s calls failed, the last one: %s', faults, calls, coalesce(call.error, call.failure_kind)));
+                END IF;
             END IF;
         END IF;
-    END IF;
 
-    IF call.is_noted THEN
-        PERFORM pricing.note_outage(judged);
-    END IF;
-    IF call.outcome = 'ok' AND call.throttles > 0 THEN
-        UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
-        WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
-    END IF;
-    IF said_left IS NOT NULL THEN
-        PERFORM pricing.heed_units_left(call.provider, call.key_name, said_left, now_);
-    END IF;
+        IF call.is_noted THEN
+            PERFORM pricing.note_outage(judged);
+        END IF;
+        IF call.outcome = 'ok' AND call.throttles > 0 THEN
+            UPDATE pricing.provider_keys k SET throttles = 0, blocked_reason = NULL
+            WHERE (k.provider, k.key_name) = (call.provider, call.key_name) AND k.throttles > 0 AND k.blocked_until <= now_;
+        END IF;
+        IF said_left IS NOT NULL THEN
+            PERFORM pricing.heed_units_left(call.provider, call.key_name, said_left, now_);
+        END IF;
+    EXCEPTION WHEN lock_not_available THEN
+        -- The answer is worth more than what it says of its provider, and the next call says it again.
+        PERFORM pricing.warn('judge_call', call.provider, 'its state or keys are locked by another session, and a call says nothing', '55P03');
+    END;
 END $$;
 COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
-    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held.';
+    'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void
@@ -81,9 +90,11 @@ CREATE OR REPLACE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint)
 LANGUAGE sql SET search_path = '' AS $$
     UPDATE pricing.provider_state s
     SET breaker = 'open', breaker_since = pricing.clock(), breaker_until = pricing.clock(), probe_call = NULL
-    WHERE s.provider = wanted_provider AND s.probe_call = lost
+    WHERE s.provider = (SELECT x.provider FROM pricing.provider_state x
+                        WHERE x.provider = wanted_provider AND x.probe_call = lost FOR UPDATE SKIP LOCKED)
 $$;
-COMMENT ON FUNCTION pricing.lose_probe(text, bigint) IS 'The probe''s worker was lost, which says nothing about the provider: another one may be made at once.';
+COMMENT ON FUNCTION pricing.lose_probe(text, bigint) IS
+    'The probe''s worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.';
 
 
 CREATE OR REPLACE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval

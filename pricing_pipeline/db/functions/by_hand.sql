@@ -100,8 +100,6 @@ DECLARE
     entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
     withdrawn bigint[];
 BEGIN
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     WITH gone AS (
         DELETE FROM pricing.api_call_queue_live q USING (
             SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = ANY (wanted) ORDER BY x.id FOR UPDATE) mine
@@ -128,8 +126,11 @@ RETURNS TABLE (task_id bigint, outcome text)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    withdrawn bigint[] := pricing.withdraw(wanted, 'cancelled', reason);
+    withdrawn bigint[];
 BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
+    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    withdrawn := pricing.withdraw(wanted, 'cancelled', reason);
     -- Without a pause the next staleness check would start the work again.
     UPDATE pricing.demand d
     SET due_at = now_ + interval '1 hour', held_until = now_ + interval '1 hour', became_due_at = NULL, owed_since = NULL,
@@ -151,10 +152,13 @@ COMMENT ON FUNCTION pricing.cancel_tasks(bigint[], text) IS
 CREATE OR REPLACE FUNCTION pricing.retire_tasks() RETURNS integer
 LANGUAGE sql SET search_path = '' AS $$
     SELECT cardinality(pricing.withdraw(
-        (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q LEFT JOIN pricing.data_type_registry r USING (data_type)
-         WHERE r.is_active IS NOT TRUE), 'retired', 'its data type was retired or deleted'))
+        (SELECT array_agg(x.id) FROM (
+            SELECT q.id FROM pricing.api_call_queue_live q
+            WHERE NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = q.data_type AND r.is_active)
+            ORDER BY q.id FOR UPDATE OF q SKIP LOCKED) x), 'retired', 'its data type was retired or deleted'))
 $$;
-COMMENT ON FUNCTION pricing.retire_tasks() IS 'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. Returns how many.';
+COMMENT ON FUNCTION pricing.retire_tasks() IS
+    'Cancels the tasks of data types that were retired or deleted: nobody fetches them any more. What another session has locked is left for the next time. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_impossible_tasks() RETURNS integer
@@ -166,7 +170,11 @@ BEGIN
     FOR cause IN SELECT DISTINCT t.data_type FROM pricing.impossible_tasks() t WHERE t.is_misrouted ORDER BY 1 LOOP
         PERFORM pricing.reroute_tasks(cause.data_type);
     END LOOP;
-    FOR cause IN SELECT t.message, array_agg(t.id) AS ids FROM pricing.impossible_tasks() t GROUP BY 1 ORDER BY 1 LOOP
+    FOR cause IN
+        SELECT t.message, array_agg(q.id) AS ids FROM pricing.impossible_tasks() t
+        JOIN LATERAL (SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = t.id FOR UPDATE SKIP LOCKED) q ON true
+        GROUP BY 1 ORDER BY 1
+    LOOP
         PERFORM pricing.bury(cause.ids, 'misconfigured',
                              jsonb_build_object('at', pricing.clock(), 'kind', 'misconfigured', 'message', cause.message), cause.message);
         failed := failed + cardinality(cause.ids);

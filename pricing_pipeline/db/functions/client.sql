@@ -1,9 +1,10 @@
 -- All that the role pricing_client may call. They run with the owner's rights, so each one acts for the login of the
--- session and for nobody else; session_user is what nothing inside a session can change.
+-- session and for nobody else; session_user is what nothing inside a session can change. They write rows of that user,
+-- and requests: whatever a client's open transaction keeps locked, nobody else waits for it.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.heartbeat(session_user::pg_catalog.text, data_types, symbols)
+    SELECT pricing.heartbeat(session_user::pg_catalog.text, data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
     'Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.';
@@ -11,7 +12,7 @@ COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.unsubscribe(session_user::pg_catalog.text, data_types, symbols)
+    SELECT pricing.unsubscribe(session_user::pg_catalog.text, data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
     'Says that the user of this session has left these pairs. Returns how many subscriptions ended.';
@@ -19,7 +20,7 @@ COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.hold(session_user::pg_catalog.text, data_types, symbols)
+    SELECT pricing.hold(session_user::pg_catalog.text, data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
     'Says that the user of this session holds these pairs from now on. Returns how many holdings are new.';
@@ -49,7 +50,7 @@ BEGIN
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers.
     IF NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
+        PERFORM pricing.request_reads(array_agg(r.data_type), array_agg(i.symbol))
         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE i.symbol = wanted_symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
     END IF;
@@ -88,7 +89,7 @@ BEGIN
     JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_prices(ARRAY[wanted_type], ARRAY[wanted_symbol]);
+        PERFORM pricing.request_reads(ARRAY[wanted_type], ARRAY[wanted_symbol]);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS

@@ -1,9 +1,11 @@
 -- Who wants what: heartbeats, holdings, leaving. What of it is due is judged in staleness.sql.
--- Locks in this order: a user's own subscriptions, demand, holdings, the user's allowance, live tasks.
+-- A user's call locks rows of that user alone, in this order: known subscriptions, the allowance, holdings and new
+-- subscriptions. What it means to all is served at once for a worker, and requested for a client: see requests.sql.
 
-CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+RETURNS integer
 -- Plans that a session made while few watched must serve when many do.
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET lock_timeout = '2s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     new_types text[];
@@ -15,8 +17,13 @@ BEGIN
     IF cardinality(symbols) <= 10000 AND cardinality(data_types) = cardinality(symbols)
        AND pg_column_size(symbols) + pg_column_size(data_types) <= 200 + 104 * cardinality(symbols) THEN
         UPDATE pricing.active_subscriptions a SET last_seen_at = now_
-        FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
-        WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol)
+        -- What another session of the user has locked, it is looking at, or leaves.
+        FROM (SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+                  -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
+                  SELECT x.ctid AS place FROM pricing.active_subscriptions x
+                  WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+                  ORDER BY x.user_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) mine) known
+        WHERE a.ctid = known.place
           -- A few rows of one page: to read them takes less than to look them up, so no index fits this.
           AND NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type || '' = ANY (data_types));
         GET DIAGNOSTICS kept = ROW_COUNT;
@@ -32,31 +39,41 @@ BEGIN
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
         FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
         WHERE r.is_active;
+        UPDATE pricing.active_subscriptions a SET last_seen_at = now_
+        FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
+        WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol);
     END IF;
-    -- That a new pair has demand is looked at by the commit.
-    WITH seen AS (
+    -- From here on the sessions of one user take turns, so that its caps hold for all of them together. What is known is
+    -- looked for, not run into: whoever waits for the turn may have it locked.
+    PERFORM pricing.lock_allowance(user_id);
+    WITH entered AS (
         INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
         SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
-        FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 2, 3
-        ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO UPDATE SET last_seen_at = excluded.last_seen_at
-        RETURNING a.data_type, a.symbol, a.subscribed_at = now_ AS is_new)
-    SELECT array_agg(s.data_type) FILTER (WHERE s.is_new), array_agg(s.symbol) FILTER (WHERE s.is_new)
-    INTO new_types, new_symbols FROM seen s;
+        FROM unnest(data_types, symbols) AS u (data_type, symbol)
+        WHERE (SELECT x.symbol FROM pricing.active_subscriptions x
+               WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+               ORDER BY x.user_id LIMIT 1) IS NULL
+        ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO NOTHING
+        RETURNING a.data_type, a.symbol)
+    SELECT array_agg(e.data_type), array_agg(e.symbol) INTO new_types, new_symbols FROM entered e;
     IF new_types IS NULL THEN
         RETURN 0;
     END IF;
 
     PERFORM pricing.check_pairs(new_types, new_symbols);
-    PERFORM pricing.add_demand(new_types, new_symbols, now_);
+    PERFORM pricing.check_symbols(new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
-    -- The first look queues what is missing or stale at once; later looks write nothing but the heartbeat.
-    PERFORM pricing.enqueue_due_pairs(new_types, new_symbols);
-    PERFORM pricing.raise_tasks(new_types, new_symbols);
+    -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
+    IF at_once THEN
+        PERFORM pricing.serve_pairs('watched', new_types, new_symbols);
+    ELSE
+        PERFORM pricing.request_pairs('watched', new_types, new_symbols);
+    END IF;
     RETURN cardinality(new_types);
 END $$;
-COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[]) IS
-    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale. Returns the number of new pairs.';
+COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[], boolean) IS
+    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void
@@ -99,23 +116,74 @@ COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
     'Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.';
 
 
-CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], now_ timestamptz) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+DECLARE
+    insane text;
 BEGIN
-    -- Many come at once, but nobody while the clean-up takes demand away: so what is found here stays.
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('pricing.add_demand', 0));
+    SELECT min(s) INTO insane FROM unnest(symbols) AS s
+    WHERE NOT (length(s) BETWEEN 1 AND 40 AND s ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$');
+    IF insane IS NOT NULL THEN
+        RAISE EXCEPTION 'symbol_is_sane: % is no symbol', quote_literal(left(insane, 60))
+            USING HINT = 'A symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^.',
+                  ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_symbols(text[]) IS
+    'Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.add_demand(data_types text[], symbols text[], until timestamptz DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    middle integer := cardinality(symbols) / 2;
+BEGIN
     -- What is new is written in key order. OFFSET: looked up one by one, never joined, however few there were when this was planned.
     INSERT INTO pricing.instruments (asset_class, symbol)
     SELECT DISTINCT r.asset_class, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     WHERE NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+    -- What is known is kept from being taken away. Of a pair that the clean-up is taking away the insert waits to see what
+    -- becomes of it.
+    WITH wanted AS MATERIALIZED (SELECT DISTINCT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol)),
+    known AS MATERIALIZED (
+        SELECT k.* FROM wanted w CROSS JOIN LATERAL (
+            SELECT d.data_type, d.symbol FROM pricing.demand d
+            WHERE d.data_type = w.data_type AND d.symbol BETWEEN w.symbol AND w.symbol
+            ORDER BY d.symbol FOR KEY SHARE SKIP LOCKED) k)
     INSERT INTO pricing.demand (data_type, symbol, due_at)
-    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0)
+    SELECT w.data_type, w.symbol, now_ FROM wanted w
+    WHERE NOT EXISTS (SELECT FROM known k WHERE (k.data_type, k.symbol) = (w.data_type, w.symbol))
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    -- Another session has not committed one of them: by halves, so that the others need not wait for it.
+    until := coalesce(until, clock_timestamp() + interval '1 second');
+    IF middle = 0 OR clock_timestamp() > until THEN
+        PERFORM pricing.pass_over('add_demand', data_types[1], symbols);
+    ELSE
+        PERFORM pricing.add_demand(data_types[:middle], symbols[:middle], until);
+        PERFORM pricing.add_demand(data_types[middle + 1:], symbols[middle + 1:], until);
+    END IF;
 END $$;
-COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS 'Makes the instruments (unverified) and the demand of pairs that have none, due at once.';
+COMMENT ON FUNCTION pricing.add_demand(text[], text[], timestamptz) IS
+    'Makes the instruments (unverified) and the demand of pairs that have none, due at once. What another session holds is passed over, and found by adopt_pairs.';
+
+
+CREATE OR REPLACE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    LOOP
+        PERFORM FROM pricing.user_allowances a WHERE a.user_id = lock_allowance.user_id FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO pricing.user_allowances (user_id, spent_until) VALUES (lock_allowance.user_id, pricing.clock())
+        ON CONFLICT ON CONSTRAINT user_allowances_pkey DO NOTHING;
+        EXIT WHEN FOUND;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.lock_allowance(pricing.user_name) IS
+    'Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void
@@ -174,7 +242,8 @@ $$;
 COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Gives waiting tasks the priority of their viewers, when it has grown.';
 
 
-CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
+RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     gone_types text[];
@@ -182,34 +251,54 @@ DECLARE
 BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
     WITH gone AS (
+        -- What another session of the user is looking at in this moment stays: it has not left.
         DELETE FROM pricing.active_subscriptions a
-        USING unnest(data_types, symbols) AS u (data_type, symbol)
-        WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (u.data_type, u.symbol)
+        USING (SELECT x.data_type, x.symbol
+               FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.active_subscriptions x USING (data_type, symbol)
+               WHERE x.user_id = unsubscribe.user_id
+               ORDER BY x.data_type, x.symbol FOR UPDATE OF x SKIP LOCKED) left_
+        WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (left_.data_type, left_.symbol)
         RETURNING a.data_type, a.symbol)
     SELECT array_agg(g.data_type), array_agg(g.symbol) INTO gone_types, gone_symbols FROM gone g;
     IF gone_types IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM pricing.note_views(gone_types, gone_symbols);
+    IF at_once THEN
+        PERFORM pricing.note_views(gone_types, gone_symbols);
+    ELSE
+        PERFORM pricing.request_views(gone_types, gone_symbols);
+    END IF;
     RETURN cardinality(gone_types);
 END $$;
-COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[]) IS 'Removes subscriptions on leave; returns how many there were.';
+COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[], boolean) IS
+    'Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE (data_type text, symbol text)
+LANGUAGE sql SET search_path = '' AS $$
+    -- Looking first: of a hundred viewers in ten minutes one writes, and the others lock nothing.
+    SELECT DISTINCT u.data_type, u.symbol
+    FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
+    WHERE NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (u.data_type, u.symbol)
+                                                         AND v.viewed_at > now_.at - interval '10 minutes' OFFSET 0)
+    ORDER BY 1, 2
+$$;
+COMMENT ON FUNCTION pricing.unnoted_views(text[], text[]) IS 'Those of the pairs of which no view was noted in the last ten minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
-    -- Looking first: of a hundred viewers in ten minutes one writes, and the others lock nothing.
     INSERT INTO pricing.pair_views AS p (data_type, symbol, viewed_at)
-    SELECT DISTINCT u.data_type, u.symbol, now_ FROM unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (u.data_type, u.symbol)
-                                                         AND v.viewed_at > now_ - interval '10 minutes' OFFSET 0)
-    ORDER BY 1, 2
+    SELECT n.data_type, n.symbol, now_ FROM pricing.unnoted_views(data_types, symbols) n
     ON CONFLICT (data_type, symbol) DO UPDATE SET viewed_at = excluded.viewed_at WHERE p.viewed_at < excluded.viewed_at;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    NULL; -- another session notes views of the same pairs in this moment
 END $$;
-COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS 'Remembers that pairs were looked at, at most once in ten minutes for each.';
+COMMENT ON FUNCTION pricing.note_views(text[], text[]) IS
+    'Remembers that pairs were looked at, at most once in ten minutes for each; not, if another session has locked one of them.';
 
 
 CREATE OR REPLACE FUNCTION pricing.forget_views() RETURNS integer
@@ -218,9 +307,13 @@ DECLARE
     now_ timestamptz := pricing.clock();
     forgotten integer;
 BEGIN
-    DELETE FROM pricing.pair_views v WHERE v.viewed_at < now_ - interval '48 hours';
+    DELETE FROM pricing.pair_views v USING (
+        SELECT x.data_type, x.symbol FROM pricing.pair_views x WHERE x.viewed_at < now_ - interval '48 hours' FOR UPDATE SKIP LOCKED) old
+    WHERE (v.data_type, v.symbol) = (old.data_type, old.symbol);
     GET DIAGNOSTICS forgotten = ROW_COUNT;
-    DELETE FROM pricing.user_allowances a WHERE a.spent_until < now_;
+    DELETE FROM pricing.user_allowances a USING (
+        SELECT x.user_id FROM pricing.user_allowances x WHERE x.spent_until < now_ FOR UPDATE SKIP LOCKED) whole
+    WHERE a.user_id = whole.user_id;
     RETURN forgotten;
 END $$;
 COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.';
@@ -233,6 +326,7 @@ DECLARE
     removed integer;
     gone_types text[];
     gone_symbols text[];
+    idle record;
     waiting bigint[];
 BEGIN
     WITH gone AS (
@@ -246,15 +340,8 @@ BEGIN
     IF removed > 0 THEN
         PERFORM pricing.note_views(gone_types, gone_symbols);
     END IF;
-    -- Who comes now is not kept waiting; what nobody wants can wait for the next round.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.add_demand', 0)) THEN
-        RETURN removed;
-    END IF;
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
-    -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
-    -- types it stays: a viewer may only have raised what the schedule had queued.
-    SET CONSTRAINTS pricing.subscription_has_demand IMMEDIATE;
-    WITH idle AS (
+    WITH taken AS (
         DELETE FROM pricing.demand d USING (
             SELECT x.data_type, x.symbol FROM pricing.demand x
             WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
@@ -266,19 +353,30 @@ BEGIN
             ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwanted
         WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
         RETURNING d.data_type, d.symbol)
+    SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM taken t;
+    -- Whoever came before that is seen by this statement, and has the pair back. Of whoever comes after it add_demand waits for
+    -- the end of this.
+    INSERT INTO pricing.demand (data_type, symbol, due_at)
+    SELECT u.data_type, u.symbol, now_ FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol)
+    WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (u.data_type, u.symbol))
+       OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (u.data_type, u.symbol))
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+    -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
+    -- types it stays: a viewer may only have raised what the schedule had queued.
     SELECT array_agg(q.id) INTO waiting
-    FROM idle JOIN pricing.data_type_registry r USING (data_type)
+    FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.api_call_queue_live q
-        ON (q.data_type, q.symbol, q.window_start, q.window_end) = (idle.data_type, idle.symbol, '-infinity', 'infinity')
-    WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0;
+        ON (q.data_type, q.symbol, q.window_start, q.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity')
+    WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0
+      AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol));
     PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     RETURN removed;
 END $$;
 COMMENT ON FUNCTION pricing.clean_subscriptions() IS 'Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '2s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     new_types text[];
@@ -292,7 +390,7 @@ BEGIN
         RAISE EXCEPTION 'unknown data type(s): %', retired
             USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM pricing.add_demand(data_types, symbols, now_);
+    PERFORM pricing.lock_allowance(user_id);
     WITH opened AS (
         INSERT INTO pricing.holdings AS h (user_id, data_type, symbol, since)
         SELECT DISTINCT hold.user_id, u.data_type, u.symbol, now_
@@ -304,17 +402,22 @@ BEGIN
     IF new_types IS NULL THEN
         RETURN 0;
     END IF;
+    PERFORM pricing.check_symbols(new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
-    PERFORM pricing.enqueue_due_pairs(new_types, new_symbols);
+    IF at_once THEN
+        PERFORM pricing.serve_pairs('held', new_types, new_symbols);
+    ELSE
+        PERFORM pricing.request_pairs('held', new_types, new_symbols);
+    END IF;
     RETURN cardinality(new_types);
 END $$;
-COMMENT ON FUNCTION pricing.hold(text, text[], text[]) IS
-    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price. Returns how many holdings are new.';
+COMMENT ON FUNCTION pricing.hold(text, text[], text[], boolean) IS
+    'Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.release(user_id text, data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '2s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     closed integer;

@@ -60,9 +60,10 @@ BEGIN
             SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id),
     verified AS (
         UPDATE pricing.instruments i SET verified_at = now_
-        FROM pricing.data_type_registry r
-        WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.verified_at IS NULL
-          AND i.symbol IN (SELECT s.symbol FROM said s))
+        FROM (SELECT x.asset_class, x.symbol FROM pricing.instruments x JOIN pricing.data_type_registry r USING (asset_class)
+              WHERE r.data_type = wanted_type AND x.verified_at IS NULL AND x.symbol IN (SELECT s.symbol FROM said s)
+              ORDER BY 1, 2 FOR NO KEY UPDATE OF x SKIP LOCKED) free
+        WHERE (i.asset_class, i.symbol) = (free.asset_class, free.symbol))
     SELECT a.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = a.symbol)
              - (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol),

@@ -1,5 +1,35 @@
 -- Drains (workers at the queue) and the periodic duties around them.
 
+CREATE OR REPLACE FUNCTION pricing.take_turn(wanted text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
+BEGIN
+    PERFORM FROM pricing.turns t WHERE t.name = wanted FOR UPDATE SKIP LOCKED;
+    IF FOUND OR EXISTS (SELECT FROM pricing.turns t WHERE t.name = wanted) THEN
+        RETURN FOUND;
+    END IF;
+    BEGIN
+        INSERT INTO pricing.turns (name) VALUES (wanted);
+        RETURN true;
+    EXCEPTION WHEN unique_violation OR lock_not_available THEN
+        RETURN false; -- another session makes the row in this moment
+    END;
+END $$;
+COMMENT ON FUNCTION pricing.take_turn(text) IS
+    'Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.await_turn(wanted text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    INSERT INTO pricing.turns (name) VALUES (wanted) ON CONFLICT DO NOTHING;
+    PERFORM FROM pricing.turns t WHERE t.name = wanted FOR UPDATE;
+EXCEPTION WHEN lock_not_available THEN
+    RAISE EXCEPTION 'another session is at %, and does not end', wanted
+        USING HINT = 'Try again. docs/operations.md, "Something is locked", says how to find that session.', ERRCODE = 'lock_not_available';
+END $$;
+COMMENT ON FUNCTION pricing.await_turn(text) IS 'What take_turn does, for a person who can wait a second for it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -7,7 +37,9 @@ DECLARE
     begun uuid;
 BEGIN
     PERFORM pricing.require_primary();
-    PERFORM pg_advisory_xact_lock(hashtextextended('pricing.begin_drain', 0));
+    IF NOT pricing.take_turn('begin_drain') THEN
+        RETURN NULL; -- another one begins in this moment
+    END IF;
     now_ := pricing.clock();
     -- A drain about to end does not count: its successor starts beside it, and no second is lost.
     IF EXISTS (SELECT FROM pricing.drains d
@@ -54,6 +86,16 @@ COMMENT ON FUNCTION pricing.warn(text, text, text, text) IS
     'Notes what went wrong without stopping anything else: in the table, and in the server''s log, which keeps it even if the transaction is rolled back.';
 
 
+CREATE OR REPLACE FUNCTION pricing.pass_over(from_source text, data_type text, symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.warn(from_source, pass_over.data_type, CASE WHEN cardinality(symbols) = 1
+        THEN symbols[1] || ' is passed over: another session has locked it'
+        ELSE 'much of it is locked by other sessions, and the rest waits for the next check' END, '55P03')
+$$;
+COMMENT ON FUNCTION pricing.pass_over(text, text, text[]) IS
+    'Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.';
+
+
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -62,8 +104,7 @@ DECLARE
     ran text[] := '{}';
 BEGIN
     PERFORM pricing.require_primary();
-    -- The lock ends with the transaction, whatever way that ends.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.run_duties', 0)) THEN
+    IF NOT pricing.take_turn('run_duties') THEN
         RETURN ran;
     END IF;
     now_ := pricing.clock();
@@ -73,10 +114,11 @@ BEGIN
     FOR duty_ IN
         SELECT v.name FROM (VALUES
             ('recover_tasks', interval '10 seconds'), ('lift_marks', interval '10 seconds'), ('expire_calls', interval '15 seconds'),
-            ('repair_demand', interval '1 minute'), ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'), ('fail_impossible_tasks', interval '1 minute'),
-            ('resolve_tasks', interval '1 minute'), ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
+            ('repair_demand', interval '1 minute'), ('reconcile_demand', interval '1 minute'), ('retire_tasks', interval '1 minute'),
+            ('fail_impossible_tasks', interval '1 minute'), ('adopt_pairs', interval '1 minute'), ('resolve_tasks', interval '1 minute'),
+            ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('refetch_history', interval '10 minute'), ('prune', interval '1 hour'), ('thin_history', interval '1 minute'), ('sample_freshness', interval '5 minute'),
-            -- Nobody can begin to watch from here to the end, so little comes after it.
+            -- Who begins to watch what this takes away waits for the end, so little comes after it.
             ('clean_subscriptions', interval '1 minute'),
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
@@ -85,6 +127,8 @@ BEGIN
           -- One that fails must not cost every look its patience with locks.
           AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute'), true)
     LOOP
+        PERFORM FROM pricing.duties d WHERE d.duty = duty_.name FOR UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND AND EXISTS (SELECT FROM pricing.duties d WHERE d.duty = duty_.name);
         BEGIN
             SET LOCAL lock_timeout = '1s';
             EXECUTE pg_catalog.format('SELECT pricing.%I()', duty_.name);
@@ -97,12 +141,14 @@ BEGIN
             ON CONFLICT ON CONSTRAINT duties_pkey
                 DO UPDATE SET last_failure_at = excluded.last_failure_at, last_error = excluded.last_error;
             PERFORM pricing.warn('run_duties', duty_.name, SQLERRM, SQLSTATE);
+            -- Who waits for one lock would wait for each: the others have their turn at the next look.
+            EXIT WHEN SQLSTATE = '55P03';
         END;
     END LOOP;
     RETURN ran;
 END $$;
 COMMENT ON FUNCTION pricing.run_duties() IS
-    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute. When the clock was set back, only follow_clock. Returns the names of those that succeeded.';
+    'Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.';
 
 
 CREATE OR REPLACE FUNCTION pricing.require_primary() RETURNS void

@@ -132,7 +132,7 @@ COMMENT ON FUNCTION pricing.quota_for(bigint, integer) IS 'How much of a quota w
 
 CREATE OR REPLACE FUNCTION pricing.settle_call(
     settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL, kind text DEFAULT NULL) RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     hour_ timestamptz := date_trunc('hour', now_, 'UTC');
@@ -151,10 +151,9 @@ BEGIN
         SELECT x.slot FROM pricing.api_data_usage x WHERE x.provider = call.provider AND x.hour = hour_
         ORDER BY x.slot LIMIT 1 FOR UPDATE SKIP LOCKED);
     IF NOT FOUND THEN
-        INSERT INTO pricing.api_data_usage AS u (provider, hour, slot, calls, units, bytes)
-        VALUES (call.provider, hour_, pg_backend_pid(), 1, call.units, bytes)
-        ON CONFLICT ON CONSTRAINT api_data_usage_pkey
-            DO UPDATE SET calls = u.calls + 1, units = u.units + excluded.units, bytes = u.bytes + excluded.bytes;
+        INSERT INTO pricing.api_data_usage (provider, hour, slot, calls, units, bytes)
+        -- In a row of its own: that of this session may be one of those that are locked.
+        VALUES (call.provider, hour_, (random() * 2000000000)::integer, 1, call.units, bytes);
     END IF;
     IF result = 'ok' AND kind IS NULL AND bytes > 0 THEN
         PERFORM pricing.learn_size(call, now_);
@@ -186,6 +185,13 @@ BEGIN
           AND s.measurements >= 20 AND abs(s.bytes - each) <= 0.05 * s.bytes) THEN
         RETURN;
     END IF;
+    -- A measurement is not worth waiting for.
+    PERFORM FROM pricing.size_estimates s
+    WHERE (s.provider, s.data_type, s.per) = (call.provider, call.data_type, unit) FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM pricing.size_estimates s
+                             WHERE (s.provider, s.data_type, s.per) = (call.provider, call.data_type, unit)) THEN
+        RETURN;
+    END IF;
     INSERT INTO pricing.size_estimates AS s (provider, data_type, per, bytes, measured_at, overruns, last_overrun_at, last_overrun_ratio)
     VALUES (call.provider, call.data_type, unit, each, now_, overrun::integer, CASE WHEN overrun THEN now_ END,
             CASE WHEN overrun THEN call.wire_bytes / greatest(call.reserved_bytes, 1)::float8 END)
@@ -213,7 +219,7 @@ BEGIN
               JOIN pricing.api_call_queue_live q
                   ON (q.data_type, q.symbol, q.window_start, q.window_end) = (c.data_type, s, c.window_start, c.window_end)
               WHERE q.call_id = c.call_id AND q.status = 'processing')
-        ORDER BY c.provider, c.call_id
+        ORDER BY c.provider, c.call_id FOR UPDATE OF c SKIP LOCKED
     LOOP
         PERFORM pricing.settle_call(forgotten.call_id, 'unknown', NULL, forgotten.reserved_bytes,
                                     'the worker was lost during the call; its estimate is booked');

@@ -8,8 +8,6 @@ BEGIN
     IF ids IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (ids) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     -- What another session holds is being claimed in this moment; a claimed task goes on to its end.
     SELECT array_agg(x.id) INTO waiting FROM (
         SELECT q.id FROM pricing.api_call_queue_live q

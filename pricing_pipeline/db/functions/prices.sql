@@ -198,13 +198,16 @@ LANGUAGE sql SET search_path = '' AS $$
     -- The first answer that names a currency settles which one is right from then on.
     UPDATE pricing.instruments i
     SET verified_at = coalesce(i.verified_at, pricing.clock()), currency = coalesce(i.currency, first.currency)
-    FROM pricing.data_type_registry r,
-         (SELECT s.symbol, min(s.currency) AS currency FROM unnest(symbols, currencies) AS s (symbol, currency) GROUP BY 1) first
-    WHERE r.data_type = wanted_type AND i.asset_class = r.asset_class AND i.symbol = first.symbol
-      AND (i.verified_at IS NULL OR (i.currency IS NULL AND first.currency IS NOT NULL))
+    FROM (SELECT x.asset_class, x.symbol, given.currency
+          FROM pricing.data_type_registry r
+          CROSS JOIN (SELECT s.symbol, min(s.currency) AS currency FROM unnest(symbols, currencies) AS s (symbol, currency) GROUP BY 1) given
+          JOIN pricing.instruments x ON x.asset_class = r.asset_class AND x.symbol = given.symbol
+          WHERE r.data_type = wanted_type AND (x.verified_at IS NULL OR (x.currency IS NULL AND given.currency IS NOT NULL))
+          ORDER BY 1, 2 FOR NO KEY UPDATE OF x SKIP LOCKED) first
+    WHERE (i.asset_class, i.symbol) = (first.asset_class, first.symbol)
 $$;
 COMMENT ON FUNCTION pricing.verify_instruments(text, text[], text[]) IS
-    'Notes that a provider had values of these symbols, and in which currency.';
+    'Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.';
 
 
 CREATE OR REPLACE FUNCTION pricing.settle_prices(

@@ -36,7 +36,7 @@ DECLARE
     pruned integer;
     total integer;
 BEGIN
-    SET LOCAL lock_timeout = '1s';
+    SET LOCAL lock_timeout = '100ms';
     -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
     -- a leaf needs no DDL on the parent, and nobody writes to an old one. Whoever reads it has precedence: it
     -- holds nobody up, and is emptied another time.
@@ -58,14 +58,18 @@ BEGIN
     GET DIAGNOSTICS total = ROW_COUNT;
     DELETE FROM pricing.collector_call_log c
     WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
-                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000);
+                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS pruned = ROW_COUNT;
     total := total + pruned;
-    DELETE FROM pricing.api_data_usage u WHERE u.hour < now_ - interval '400 days';
-    DELETE FROM pricing.drains d WHERE d.lease_until < now_ - interval '7 days';
+    DELETE FROM pricing.api_data_usage u USING (
+        SELECT x.provider, x.hour, x.slot FROM pricing.api_data_usage x WHERE x.hour < now_ - interval '400 days' FOR UPDATE SKIP LOCKED) old
+    WHERE (u.provider, u.hour, u.slot) = (old.provider, old.hour, old.slot);
+    DELETE FROM pricing.drains d WHERE d.drain_id IN (
+        SELECT x.drain_id FROM pricing.drains x WHERE x.lease_until < now_ - interval '7 days' FOR UPDATE SKIP LOCKED);
     DELETE FROM pricing.freshness_samples s WHERE s.at < now_ - interval '7 days';
-    DELETE FROM pricing.warnings w WHERE w.at < now_ - interval '30 days';
+    DELETE FROM pricing.warnings w WHERE w.warning_id IN (
+        SELECT x.warning_id FROM pricing.warnings x WHERE x.at < now_ - interval '30 days' FOR UPDATE SKIP LOCKED);
     RETURN total + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';

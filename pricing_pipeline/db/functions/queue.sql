@@ -1,15 +1,20 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, release, promote, recover.
--- Lock order everywhere: demand, live tasks, the call, api_data_usage, size_estimates, provider_state, outages, provider_keys;
--- rows of one table in key order. A claim locks provider_state first, and waits for nothing after it.
+-- Lock order everywhere: live tasks, prices, the call, api_data_usage, provider_state, outages, provider_keys; rows of one table in
+-- key order. A claim locks provider_state first, and waits for nothing after it.
+-- Whoever works waits for nobody's demand: what is free of it is moved on, and what another session has locked is made due
+-- by repair_demand. Only what people do (by_hand.sql, pauses.sql, triggers) waits for demand, and takes it before tasks.
+-- A fence waits for a second at most.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
-    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL, are_new boolean DEFAULT false)
+    window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL, are_new boolean DEFAULT false,
+    until timestamptz DEFAULT NULL)
 RETURNS integer
 -- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
 -- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     added integer;
@@ -18,6 +23,11 @@ DECLARE
     bids integer[];
     is_news boolean;
 BEGIN
+    IF backfill IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', '1s', true); -- a plan is whole or refused
+    ELSIF until IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', '20ms', true); -- part of a batch that has met a lock
+    END IF;
     FOR try IN 1..100 LOOP
         BEGIN
             WITH kinds AS MATERIALIZED (
@@ -83,11 +93,18 @@ BEGIN
             INTO added, is_news, unrouted, known_ids, bids
             FROM (SELECT a.provider, count(*) AS tasks FROM added_rows a GROUP BY 1) news;
             EXIT;
-        EXCEPTION WHEN unique_violation THEN
-            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
-            -- a third less than an insert that expects conflicts.
-            CONTINUE WHEN try < 100;
-            RAISE;
+        EXCEPTION
+            WHEN unique_violation THEN
+                -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
+                -- a third less than an insert that expects conflicts.
+                CONTINUE WHEN try < 100;
+                RAISE;
+            WHEN lock_not_available OR deadlock_detected THEN
+                IF backfill IS NOT NULL THEN
+                    RAISE;
+                END IF;
+                RETURN pricing.enqueue_by_halves(data_types, symbols, priorities, window_starts, window_ends,
+                                                 coalesce(until, clock_timestamp() + interval '1 second'));
         END;
     END LOOP;
 
@@ -107,20 +124,49 @@ BEGIN
     END IF;
     RETURN added;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean) IS
-    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over. Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.';
+COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean, timestamptz) IS
+    'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_by_halves(
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], until timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    middle integer := cardinality(symbols) / 2;
+BEGIN
+    IF middle = 0 OR clock_timestamp() > until THEN
+        PERFORM pricing.pass_over('enqueue_pairs', data_types[1], symbols);
+        -- Of what people want demand knows; what a schedule wants is asked for once more.
+        PERFORM pricing.request_pairs('scheduled', array_agg(u.data_type), array_agg(u.symbol))
+        FROM unnest(data_types, symbols, priorities) AS u (data_type, symbol, priority)
+        WHERE u.priority = -1 AND window_starts IS NULL HAVING count(*) > 0;
+        RETURN 0;
+    END IF;
+    RETURN pricing.enqueue_pairs(data_types[:middle], symbols[:middle], priorities[:middle],
+                                 window_starts[:middle], window_ends[:middle], until => until)
+         + pricing.enqueue_pairs(data_types[middle + 1:], symbols[middle + 1:], priorities[middle + 1:],
+                                 window_starts[middle + 1:], window_ends[middle + 1:], until => until);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_by_halves(text[], text[], integer[], date[], date[], timestamptz) IS
+    'Queues pairs of which another session is queueing some and does not commit: by halves, until only those are passed over or the time is over. Returns how many tasks are new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_priorities(ids bigint[], priorities integer[]) RETURNS void
 -- Few or many, the rows are read by their ids: a nested loop might look through one list for each entry of the other.
-LANGUAGE sql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET enable_nestloop = off SET jit = off SET lock_timeout = '100ms' AS $$
+BEGIN
     UPDATE pricing.api_call_queue_live q SET priority = keener.priority
     FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
           WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener
-    WHERE q.id = ANY (ids) AND q.id = keener.id
-$$;
+    WHERE q.id = ANY (ids) AND q.id = keener.id;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    UPDATE pricing.api_call_queue_live q SET priority = keener.priority
+    FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
+          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) keener
+    WHERE q.id = ANY (ids) AND q.id = keener.id;
+END $$;
 COMMENT ON FUNCTION pricing.raise_priorities(bigint[], integer[]) IS
-    'Gives live tasks a higher priority; what has it or a higher one is left alone.';
+    'Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue(
@@ -135,56 +181,27 @@ COMMENT ON FUNCTION pricing.enqueue(text, text[], integer[], date[], date[], uui
     'Queues symbols of one data type, as enqueue_pairs does.';
 
 
-CREATE OR REPLACE FUNCTION pricing.hold_pairs(ids bigint[], token uuid) RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
-BEGIN
-    PERFORM FROM pricing.demand d JOIN (
-        SELECT q.data_type, q.symbol FROM pricing.api_call_queue_live q
-        WHERE q.id = ANY (ids) AND q.claim_token = token AND NOT isfinite(q.window_end) OFFSET 0) mine USING (data_type, symbol)
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
-    RETURN FOUND;
-END $$;
-COMMENT ON FUNCTION pricing.hold_pairs(bigint[], uuid) IS
-    'Locks the demand of the pairs that a claim''s tasks refresh, until the transaction ends. Returns whether there is any.';
-
-
 CREATE OR REPLACE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
 DECLARE
     held bigint[];
 BEGIN
-    -- Demand first, as everywhere.
-    PERFORM pricing.hold_pairs(ids, token);
     SELECT array_agg(mine.id) INTO held FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token ORDER BY q.id FOR UPDATE) mine;
     RETURN coalesce(held, '{}');
 END $$;
 COMMENT ON FUNCTION pricing.hold_tasks(bigint[], uuid) IS
-    'The fence: locks the tasks that a claim still holds, and their pairs, until the transaction ends. Returns their ids.';
-
-
-CREATE OR REPLACE FUNCTION pricing.hold_pairs_of(asked bigint) RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    call record;
-BEGIN
-    SELECT c.data_type, c.symbols, c.window_end INTO call FROM pricing.collector_call_log c WHERE c.call_id = asked;
-    PERFORM FROM pricing.demand d
-    WHERE d.data_type = call.data_type AND d.symbol = ANY (call.symbols) AND call.window_end = 'infinity'
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE;
-    RETURN FOUND;
-END $$;
-COMMENT ON FUNCTION pricing.hold_pairs_of(bigint) IS
-    'Locks the demand of the pairs that a call asks for, as hold_pairs does, in half the time: they need not be read from its tasks. Returns whether there is any.';
+    'The fence: locks the tasks that a claim still holds until the transaction ends. Returns their ids. Waits for a second at most.';
 
 
 CREATE OR REPLACE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
 DECLARE
     held bigint[];
 BEGIN
-    PERFORM pricing.hold_pairs_of(asked);
     SELECT array_agg(mine.id) INTO held FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.claim_token = token AND q.call_id = asked ORDER BY q.id FOR UPDATE) mine;
@@ -195,9 +212,9 @@ COMMENT ON FUNCTION pricing.hold_call(bigint, bigint[], uuid) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.finish_held(
-    held bigint[], token uuid DEFAULT NULL, are_wanted boolean DEFAULT true, of_call bigint DEFAULT NULL)
-RETURNS bigint[]
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+    held bigint[], token uuid DEFAULT NULL, of_call bigint DEFAULT NULL) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET lock_timeout = '1s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     week smallint := floor(extract(epoch FROM now_) / 604800)::bigint % 8;
@@ -217,8 +234,8 @@ BEGIN
                g.cadence_minutes, g.est_bytes, g.enqueued_at, g.attempt, g.max_attempts, g.claim_token, g.claimed_at,
                g.worker, g.call_id, g.backfill_id, g.errors, now_, week
         FROM gone g)
-    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE are_wanted AND g.window_end = 'infinity') AS types,
-           array_agg(g.symbol) FILTER (WHERE are_wanted AND g.window_end = 'infinity') AS symbols INTO done
+    SELECT coalesce(array_agg(g.id), '{}') AS ids, array_agg(g.data_type) FILTER (WHERE g.window_end = 'infinity') AS types,
+           array_agg(g.symbol) FILTER (WHERE g.window_end = 'infinity') AS symbols INTO done
     FROM gone g;
     IF done.types IS NOT NULL THEN
         UPDATE pricing.demand d
@@ -229,21 +246,27 @@ BEGIN
                      ELSE l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) END,
                 now_ + make_interval(mins => r.default_ttl_minutes))),
             became_due_at = NULL, owed_since = NULL, failures = 0, held_until = NULL, last_failure = NULL
-        FROM unnest(done.types, done.symbols) AS g (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+        FROM (SELECT free.data_type, free.symbol
+              FROM unnest(done.types, done.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+                  -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
+                  SELECT x.data_type, x.symbol FROM pricing.demand x
+                  WHERE x.data_type = u.data_type AND x.symbol BETWEEN u.symbol AND u.symbol
+                  ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free) g
+        JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
         WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
     END IF;
     RETURN done.ids;
 END $$;
-COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, boolean, bigint) IS
-    'Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when their pairs are due again, if there is demand for any. Returns the ids of what it finished.';
+COMMENT ON FUNCTION pricing.finish_held(bigint[], uuid, bigint) IS
+    'Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.';
 
 
 CREATE OR REPLACE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- The fence and the end of a task are one step here: nothing is stored between them.
-    RETURN pricing.finish_held(ids, token, pricing.hold_pairs(ids, token));
+    RETURN pricing.finish_held(ids, token);
 END $$;
 COMMENT ON FUNCTION pricing.complete_tasks(bigint[], uuid) IS
     'Finishes claimed tasks and sets when their pairs are due again. Returns the ids that were still held by this claim; a lost claim changes nothing.';
@@ -254,7 +277,7 @@ CREATE OR REPLACE FUNCTION pricing.finish_call(
     is_held boolean DEFAULT true) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    done bigint[] := pricing.finish_held(ids, token, pricing.hold_pairs_of(finished), finished);
+    done bigint[] := pricing.finish_held(ids, token, finished);
 BEGIN
     PERFORM pricing.settle_call(finished, 'ok', status, bytes, NULL, kind);
     IF is_held THEN
@@ -273,11 +296,11 @@ LANGUAGE sql SET search_path = '' AS $$
         owed_since = CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END
     FROM (SELECT x.data_type, x.symbol, pricing.clock() + pricing.back_off_for(kind, x.failures) AS until FROM pricing.demand x
           WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) held
+          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) held
     WHERE (d.data_type, d.symbol) = (held.data_type, held.symbol)
 $$;
 COMMENT ON FUNCTION pricing.hold_off(text, text[], text, text) IS
-    'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed.';
+    'Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. Those that another session has locked are passed over.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fail_tasks(
@@ -375,7 +398,7 @@ DECLARE
 BEGIN
     WITH mine AS MATERIALIZED (
         SELECT x.id FROM pricing.api_call_queue_live x
-        WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE),
+        WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED),
     kept AS (
         UPDATE pricing.api_call_queue_live q SET lease_until = greatest(q.lease_until, now_ + lease)
         FROM mine WHERE q.id = mine.id RETURNING q.id)
@@ -387,7 +410,8 @@ COMMENT ON FUNCTION pricing.extend_tasks(bigint[], uuid, interval) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.release_tasks(
-    ids bigint[], token uuid, kind text DEFAULT 'worker_stopped', message text DEFAULT 'given back by its worker')
+    ids bigint[], token uuid, kind text DEFAULT 'worker_stopped', message text DEFAULT 'given back by its worker',
+    pause interval DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -396,15 +420,17 @@ DECLARE
     released integer;
 BEGIN
     UPDATE pricing.api_call_queue_live q
-    SET status = 'pending', claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1,
+    SET status = CASE WHEN pause IS NULL THEN 'pending' ELSE 'scheduled' END, run_after = now_ + pause,
+        claim_token = NULL, lease_until = NULL, attempt = q.attempt - 1,
         errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE) mine
+          WHERE x.id = ANY (ids) AND x.status = 'processing' AND x.claim_token = token ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
     WHERE q.id = mine.id;
     GET DIAGNOSTICS released = ROW_COUNT;
     RETURN released;
 END $$;
-COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid, text, text) IS 'Gives claimed tasks back at once, without costing an attempt: a deadlock, or a worker that stops.';
+COMMENT ON FUNCTION pricing.release_tasks(bigint[], uuid, text, text, interval) IS
+    'Gives claimed tasks back, without costing an attempt: at once (a deadlock, or a worker that stops) or after a pause (a lock is in the way). What another session has locked comes back by its lease. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.promote_tasks() RETURNS integer
@@ -440,10 +466,6 @@ BEGIN
     IF asked IS NULL THEN
         RETURN 0;
     END IF;
-    -- What will be buried holds its pair off: demand is locked before tasks, here as everywhere.
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_live q USING (data_type, symbol)
-    WHERE q.id = ANY (asked) AND q.lease_until < now_ AND q.attempt >= q.max_attempts AND q.window_end = 'infinity'
-    ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
     SELECT array_agg(x.id) INTO stuck FROM (
         SELECT q.id FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (asked) AND q.status = 'processing' AND q.lease_until < now_ ORDER BY q.id FOR UPDATE SKIP LOCKED) x;

@@ -139,7 +139,9 @@ DECLARE
     now_ timestamptz := pricing.clock();
     changed text[];
 BEGIN
-    DELETE FROM pricing.route_refusals f WHERE f.refused_until <= now_;
+    DELETE FROM pricing.route_refusals f USING (
+        SELECT x.data_type, x.symbol, x.provider FROM pricing.route_refusals x WHERE x.refused_until <= now_ FOR UPDATE SKIP LOCKED) old
+    WHERE (f.data_type, f.symbol, f.provider) = (old.data_type, old.symbol, old.provider);
     WITH seen AS (
         SELECT s.provider, CASE
                    -- Shorter stops are waited for: what is queued elsewhere costs units there.
@@ -153,7 +155,7 @@ BEGIN
     noted AS (
         UPDATE pricing.provider_state s SET trouble = mine.trouble
         FROM (SELECT x.provider, seen.trouble FROM pricing.provider_state x JOIN seen USING (provider)
-              WHERE x.trouble IS DISTINCT FROM seen.trouble ORDER BY x.provider FOR UPDATE OF x) mine
+              WHERE x.trouble IS DISTINCT FROM seen.trouble ORDER BY x.provider FOR UPDATE OF x SKIP LOCKED) mine
         WHERE s.provider = mine.provider
         RETURNING s.provider)
     SELECT array_agg(n.provider) INTO changed FROM noted n;

@@ -15,7 +15,9 @@ BEGIN
     SET served_slot = served, walk_slot = served, lap_start = w.walk_after, wrapped = false
     FROM pricing.data_type_registry r
     WHERE w.data_type = wanted_type AND r.data_type = w.data_type AND r.is_active AND r.refresh_strategy = 'scheduled'
-      AND w.served_slot < served;
+      AND w.served_slot < served
+      -- A walk that another session has locked is left for the next look: the slot stays owed.
+      AND w.data_type = (SELECT x.data_type FROM pricing.schedule_walks x WHERE x.data_type = wanted_type FOR UPDATE SKIP LOCKED);
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -32,7 +34,7 @@ DECLARE
     queued integer := 0;
 BEGIN
     -- Two at once would each fill the room that is left in the queue.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('pricing.walk_schedules', 0)) THEN
+    IF NOT pricing.take_turn('walk_schedules') THEN
         RETURN 0;
     END IF;
     FOR kind IN SELECT w.data_type FROM pricing.schedule_walks w WHERE w.walk_slot IS NOT NULL ORDER BY w.walk_slot, 1 LOOP

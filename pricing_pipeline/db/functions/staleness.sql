@@ -11,6 +11,7 @@ BEGIN
     PERFORM pricing.require_primary();
     -- What a crash takes back of it, the next check does again: its commit need not wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);
+    queued := pricing.serve_requests();
     FOR kind IN
         SELECT r.data_type, known.queued_until
         FROM pricing.data_type_registry r LEFT JOIN pricing.check_marks m USING (data_type)
@@ -22,7 +23,7 @@ BEGIN
         ORDER BY 1
     LOOP
         -- Two checks at once share the work: each takes the types that the other has not begun.
-        IF pg_try_advisory_xact_lock(hashtextextended('pricing.enqueue_due ' || kind.data_type, 0)) THEN
+        IF pricing.take_turn('check ' || kind.data_type) THEN
             queued := queued + pricing.check_type(kind.data_type, at_most, queued_until => kind.queued_until);
         END IF;
     END LOOP;
@@ -30,7 +31,7 @@ BEGIN
     RETURN queued + pricing.walk_schedules();
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
-    'The staleness check: queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
+    'The staleness check: serves what clients have asked for, queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false)
@@ -54,8 +55,8 @@ COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[], boolean) IS
 
 CREATE OR REPLACE FUNCTION pricing.check_type(
     wanted_type text, at_most integer, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false,
-    queued_until timestamptz DEFAULT '-infinity') RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+    queued_until timestamptz DEFAULT '-infinity', until timestamptz DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
@@ -63,6 +64,9 @@ DECLARE
     are_new boolean := true; -- mostly none of what is due has a task, or it would not be due
     judged record;
 BEGIN
+    IF until IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', '20ms', true); -- part of a check that has met a lock
+    END IF;
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     route := pricing.common_route(wanted_type);
     LOOP
@@ -123,14 +127,42 @@ BEGIN
     END IF;
     RETURN judged.queued + coalesce(cardinality(judged.symbols), 0);
 EXCEPTION
-    WHEN lock_not_available THEN
-        RAISE; -- who waits for one lock would wait for each
+    WHEN lock_not_available OR deadlock_detected THEN
+        RETURN pricing.check_by_halves(
+            wanted_type,
+            coalesce(symbols, (SELECT array_agg(x.symbol) FROM (
+                SELECT d.symbol FROM pricing.demand d
+                WHERE d.data_type = wanted_type AND d.due_at >= queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+                ORDER BY d.due_at LIMIT at_most) x)),
+            for_reader, coalesce(until, clock_timestamp() + interval '1 second'));
     WHEN OTHERS THEN -- one bad type must not stop the others
         PERFORM pricing.warn('enqueue_due', wanted_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
         RETURN 0;
 END $$;
-COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamptz) IS
-    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
+COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamptz, timestamptz) IS
+    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], for_reader boolean, until timestamptz) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    middle integer := cardinality(symbols) / 2;
+    -- At random, so that what is locked in one half does not hide the other one from every check.
+    is_turned boolean := random() < 0.5;
+BEGIN
+    IF symbols IS NULL THEN
+        RETURN 0;
+    ELSIF middle = 0 OR clock_timestamp() > until THEN
+        PERFORM pricing.pass_over('enqueue_due', wanted_type, symbols);
+        RETURN 0;
+    END IF;
+    RETURN pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[middle + 1:] ELSE symbols[:middle] END,
+                              for_reader, until => until)
+         + pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[:middle] ELSE symbols[middle + 1:] END,
+                              for_reader, until => until);
+END $$;
+COMMENT ON FUNCTION pricing.check_by_halves(text, text[], boolean, timestamptz) IS
+    'Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.';
 
 
 -- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
@@ -237,16 +269,38 @@ COMMENT ON FUNCTION pricing.check_our_prices(
 
 
 CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-    missing_types text[];
-    missing_symbols text[];
+LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     PERFORM pricing.check_pairs(data_types, symbols);
     PERFORM pricing.note_views(data_types, symbols);
+    RETURN pricing.serve_reads(data_types, symbols);
+END $$;
+COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
+    'What a worker''s read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    missing record := pricing.missing_prices(data_types, symbols);
+BEGIN
+    IF missing.data_types IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.add_demand(missing.data_types, missing.symbols);
+    RETURN pricing.enqueue_due_pairs(missing.data_types, missing.symbols, true);
+END $$;
+COMMENT ON FUNCTION pricing.serve_reads(text[], text[]) IS
+    'Queues those of the pairs whose prices are missing or stale, as for one viewer. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[])
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
     -- Looking first: a hundred reads a second of a price that is on its way must neither write nor lock.
-    SELECT array_agg(p.data_type), array_agg(p.symbol) INTO missing_types, missing_symbols
+    SELECT array_agg(p.data_type), array_agg(p.symbol) INTO data_types, symbols
         FROM (SELECT DISTINCT r.data_type, u.symbol
               FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
               WHERE r.is_active
@@ -265,17 +319,9 @@ BEGIN
               WHERE r.data_type = p.data_type AND l.symbol = p.symbol
                 AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
                 AND NOT pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)));
-    IF missing_types IS NULL THEN
-        RETURN 0;
-    END IF;
-    INSERT INTO pricing.demand (data_type, symbol, due_at)
-    SELECT u.data_type, u.symbol, now_ FROM unnest(missing_types, missing_symbols) AS u (data_type, symbol)
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0)
-    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
-    RETURN pricing.enqueue_due_pairs(missing_types, missing_symbols, true);
 END $$;
-COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
-    'What a read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that back off, are passed over. Returns the number queued.';
+COMMENT ON FUNCTION pricing.missing_prices(text[], text[]) IS
+    'Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
@@ -386,7 +432,7 @@ BEGIN
     GET DIAGNOSTICS repaired = ROW_COUNT;
     RETURN repaired;
 END $$;
-COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again, and owed since it was, what waits for a task that is no longer there (cancelled or pruned by hand).';
+COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lift_marks() RETURNS integer
@@ -395,11 +441,14 @@ DECLARE
     lifted integer;
 BEGIN
     -- Of the types that are checked: the others would be found each time.
-    DELETE FROM pricing.check_marks m
-    WHERE EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = m.data_type AND r.is_active)
-      AND (SELECT d.due_at FROM pricing.demand d
-           WHERE d.data_type = m.data_type AND d.due_at < m.queued_until AND d.became_due_at IS NULL
-           ORDER BY d.due_at LIMIT 1) IS NOT NULL;
+    DELETE FROM pricing.check_marks m USING (
+        SELECT x.data_type FROM pricing.check_marks x
+        WHERE EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = x.data_type AND r.is_active)
+          AND (SELECT d.due_at FROM pricing.demand d
+               WHERE d.data_type = x.data_type AND d.due_at < x.queued_until AND d.became_due_at IS NULL
+               ORDER BY d.due_at LIMIT 1) IS NOT NULL
+        FOR UPDATE SKIP LOCKED) passed
+    WHERE m.data_type = passed.data_type;
     GET DIAGNOSTICS lifted = ROW_COUNT;
     RETURN lifted;
 END $$;

@@ -10,6 +10,10 @@ SELECT pricing.unsubscribe(:user_id, CAST(:data_types AS text[]), CAST(:symbols 
 -- The staleness check over all types.
 SELECT pricing.enqueue_due();
 
+-- name: serve_requests
+-- Serve what clients have asked for.
+SELECT pricing.serve_requests();
+
 -- name: enqueue_scheduled
 -- Serve a slot of a scheduled type, or queue its instruments now; NULL when the slot was served before.
 SELECT pricing.enqueue_scheduled(:data_type, CAST(:slot AS timestamptz));
@@ -67,12 +71,13 @@ CROSS JOIN LATERAL pricing.why_old(late.data_type, late.symbol) w ORDER BY late.
 -- What the sensor decides on: is anything watched, held or queued, and is a drain at work?
 SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
        EXISTS (SELECT FROM pricing.holdings WHERE active_symbol IS NOT NULL) AS held,
-       EXISTS (SELECT FROM pricing.api_call_queue_live)
+       EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.pair_requests)
            OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL) AS queued,
        (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE a.data_type = r.data_type)) AS watched_types,
        (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
         WHERE EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.data_type = r.data_type)
+           OR EXISTS (SELECT FROM pricing.pair_requests p WHERE p.data_type = r.data_type)
            OR EXISTS (SELECT FROM pricing.schedule_walks w WHERE w.data_type = r.data_type AND w.walk_slot IS NOT NULL)) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
        (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains WHERE started_at <= n.at) AS drain_began_epoch,

@@ -18,6 +18,17 @@ FROM (
     SELECT 3, format('CREATE DATABASE %I OWNER %I', wanted.name, wanted.owner)
     FROM unnest(CAST(:databases AS text[]), CAST(:owners AS text[])) AS wanted (name, owner)
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = wanted.name)
+    UNION ALL
+    -- As roles.set_timeouts does where the owner may.
+    SELECT 4, format('ALTER ROLE %I IN DATABASE %I SET %s = %L', CAST(:worker AS text), wanted.name, setting.name, setting.value)
+    FROM unnest(CAST(:databases AS text[]), CAST(:owners AS text[])) AS wanted (name, owner)
+    CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'))
+        AS setting (name, value)
+    WHERE wanted.owner = :owner AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_db_role_setting known
+        JOIN pg_catalog.pg_roles r ON r.oid = known.setrole AND r.rolname = :worker
+        JOIN pg_catalog.pg_database d ON d.oid = known.setdatabase AND d.datname = wanted.name
+        WHERE array_to_string(known.setconfig, ',') LIKE '%' || setting.name || '=%')
 ) AS missing
 ORDER BY step, statement;
 

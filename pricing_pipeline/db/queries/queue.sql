@@ -22,8 +22,23 @@ SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :
                           make_interval(secs => CAST(:retry_after AS float8)));
 
 -- name: release
--- Give tasks back without costing an attempt.
-SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message);
+-- Give tasks back without costing an attempt, at once or after a pause in seconds.
+SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
+                             make_interval(secs => CAST(:pause AS float8)));
+
+-- name: is_in_work
+-- Whether a call's claim still has a task of it.
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
+               WHERE id = ANY (CAST(:ids AS bigint[])) AND status = 'processing' AND claim_token = CAST(:token AS uuid)
+                 AND call_id = :call_id);
+
+-- name: hold_log
+-- Lock the row of a call, so that what is stored for it can be settled.
+SELECT call_id FROM pricing.collector_call_log WHERE call_id = :call_id FOR UPDATE;
+
+-- name: be_brief
+-- For this transaction: to wait for a lock of another session is not worth it.
+SET LOCAL lock_timeout = '100ms';
 
 -- name: extend
 -- Renew the lease of tasks that this claim still holds; returns their ids.
@@ -52,8 +67,8 @@ CROSS JOIN LATERAL (
 WHERE p.is_active ORDER BY first.priority DESC, first.cadence_minutes, first.id;
 
 -- name: is_busy
--- True while anything is live or about to be queued by a walk, or anyone watches.
-SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.active_subscriptions)
+-- True while anything is live, asked for by a client, or about to be queued by a walk, or anyone watches.
+SELECT EXISTS (SELECT FROM pricing.api_call_queue_live) OR EXISTS (SELECT FROM pricing.pair_requests) OR EXISTS (SELECT FROM pricing.active_subscriptions)
     OR EXISTS (SELECT FROM pricing.schedule_walks WHERE walk_slot IS NOT NULL);
 
 -- name: depth

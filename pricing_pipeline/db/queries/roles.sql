@@ -18,6 +18,32 @@ BEGIN
     END LOOP;
 END $$;
 
+-- name: set_timeouts
+-- What a login has in this database when its client sets nothing. A role's settings are those of logins of that name only.
+-- Without the right to change roles it is passed over.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT pg_catalog.format('ALTER ROLE %I IN DATABASE %I SET %s = %L', r.rolname, d.datname, s.name, s.value)
+        FROM pg_catalog.pg_roles r
+        JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
+        CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'))
+            AS s (name, value)
+        WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
+          -- What an administrator has set stays.
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting known
+                          WHERE known.setrole = r.oid AND known.setdatabase IN (0, d.oid)
+                            AND pg_catalog.array_to_string(known.setconfig, ',') LIKE '%' || s.name || '=%')
+        ORDER BY 1
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+    NULL; -- docs/operations.md says what an administrator runs
+END $$;
+
 -- name: act_as_owner
 -- What an administrator makes in the schema shall belong to the schema's owner.
 SELECT pg_catalog.set_config('role', r.rolname, true)

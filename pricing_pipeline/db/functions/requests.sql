@@ -1,0 +1,114 @@
+-- What clients ask for, and its serving. A client's call keeps no lock that others need, however long its transaction
+-- stays open: it adds to an inbox, of which workers take what is committed. Who wants what: demand.sql.
+
+CREATE OR REPLACE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    are_first boolean := NOT EXISTS (SELECT FROM pricing.pair_requests);
+BEGIN
+    -- Looking first: of a hundred reads a second of one price one writes.
+    INSERT INTO pricing.pair_requests (data_type, symbol, kind)
+    SELECT DISTINCT u.data_type, u.symbol, wanted_kind FROM unnest(data_types, symbols) AS u (data_type, symbol)
+    WHERE wanted_kind NOT IN ('read', 'seen')
+       OR NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol)
+                                                            AND x.kind = wanted_kind OFFSET 0)
+    ORDER BY 1, 2;
+    -- Only a wake-up: workers look each second all the same.
+    IF FOUND AND are_first THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.request_pairs(text, text[], text[]) IS
+    'Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.';
+
+
+CREATE OR REPLACE FUNCTION pricing.request_reads(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    missing record := pricing.missing_prices(data_types, symbols);
+BEGIN
+    IF missing.data_types IS NOT NULL THEN
+        PERFORM pricing.request_pairs('read', missing.data_types, missing.symbols);
+    END IF;
+    PERFORM pricing.request_views(data_types, symbols);
+END $$;
+COMMENT ON FUNCTION pricing.request_reads(text[], text[]) IS 'What a client''s read asks for: what request_prices does, as a request.';
+
+
+CREATE OR REPLACE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    SELECT pricing.request_pairs('seen', array_agg(n.data_type), array_agg(n.symbol))
+    FROM pricing.unnoted_views(data_types, symbols) n HAVING count(*) > 0
+$$;
+COMMENT ON FUNCTION pricing.request_views(text[], text[]) IS 'What note_views does, as a request.';
+
+
+CREATE OR REPLACE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    asked record;
+    queued integer := 0;
+BEGIN
+    FOR asked IN
+        WITH taken AS (
+            DELETE FROM pricing.pair_requests r USING (
+                SELECT x.request_id FROM pricing.pair_requests x ORDER BY x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
+            WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind)
+        SELECT t.kind, array_agg(t.data_type) AS data_types, array_agg(t.symbol) AS symbols
+        FROM taken t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
+        GROUP BY 1 ORDER BY 1 DESC -- who watches goes first
+    LOOP
+        BEGIN
+            queued := queued + pricing.serve_pairs(asked.kind, asked.data_types, asked.symbols);
+        EXCEPTION WHEN OTHERS THEN -- one bad request must not stop the others; what is watched or held is found by adopt_pairs
+            PERFORM pricing.warn('serve_requests', asked.kind, SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.serve_requests(integer) IS
+    'Serves what clients have asked for, at most so many requests; those that another session serves are passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    queued integer := 0;
+BEGIN
+    IF kind IN ('watched', 'held') THEN
+        PERFORM pricing.add_demand(data_types, symbols);
+        queued := pricing.enqueue_due_pairs(data_types, symbols);
+        PERFORM pricing.raise_tasks(data_types, symbols);
+    ELSIF kind = 'scheduled' THEN
+        queued := pricing.enqueue_pairs(data_types, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
+    ELSIF kind = 'read' THEN
+        queued := pricing.serve_reads(data_types, symbols);
+    ELSE
+        PERFORM pricing.note_views(data_types, symbols);
+    END IF;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.serve_pairs(text, text[], text[]) IS
+    'Does what a request of this kind asks for: adds demand, judges and queues at once what is missing or stale, notes views. What another session has locked is passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.adopt_pairs() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    orphans record;
+BEGIN
+    SELECT array_agg(o.data_type) AS data_types, array_agg(o.symbol) AS symbols INTO orphans FROM (
+        SELECT w.data_type, w.symbol
+        FROM (SELECT a.data_type, a.symbol FROM pricing.active_subscriptions a
+              UNION SELECT h.data_type, h.symbol FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL) w
+        JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.is_active AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (w.data_type, w.symbol))
+        LIMIT 5000) o;
+    IF orphans.symbols IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.serve_pairs('watched', orphans.data_types, orphans.symbols);
+    RETURN cardinality(orphans.symbols);
+END $$;
+COMMENT ON FUNCTION pricing.adopt_pairs() IS
+    'Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.';
