@@ -455,7 +455,7 @@ CREATE TABLE pricing.demand (
     due_at timestamp with time zone NOT NULL  -- When to look at the pair next. While a task for it is live, it is not looked at.
     became_due_at timestamp with time zone  -- A task for the pair is live, and owed since then; NULL = none is.
     failures integer NOT NULL DEFAULT 0  -- Dead tasks in a row.
-    held_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
+    held_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h after a cancel by hand, 1 h doubling to 24 h after a fault of its symbol.
     last_failure text  -- Why the last task died.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
     read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
@@ -656,7 +656,7 @@ CREATE TABLE pricing.limit_counts (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.limit_counts TO pricing_worker;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 
--- Spans in which every call to a provider for a data type failed by a fault of the provider or its key. A row goes 15 s after the provider has answered again.
+-- Spans in which every call to a provider for a data type failed by a fault of the provider or its key. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.
 CREATE TABLE pricing.outages (
     outage_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order of their beginnings.
     provider text NOT NULL  -- Who does not answer.
@@ -674,7 +674,7 @@ CREATE UNIQUE INDEX one_open_outage ON pricing.outages USING btree (provider, da
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.outages TO pricing_worker;
 GRANT SELECT ON TABLE pricing.outages TO pricing_reader;
 
--- What client calls ask for, until a worker serves it (serve_requests): rows are only added and deleted, so that nobody waits for anybody.
+-- What clients, and walks that met a lock, ask for, until a worker serves it (serve_requests): rows are only added and deleted, so that nobody waits for anybody.
 CREATE TABLE pricing.pair_requests (
     request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
     data_type text NOT NULL  -- What is asked for.
@@ -683,6 +683,7 @@ CREATE TABLE pricing.pair_requests (
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
     CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
     CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['watched'::text, 'held'::text, 'read'::text, 'seen'::text, 'scheduled'::text])))
+    CONSTRAINT symbol_is_sane CHECK ((length(symbol) <= 40))
 );
 CREATE INDEX pair_requests_pair ON pricing.pair_requests USING btree (data_type, symbol);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_requests TO pricing_worker;
@@ -1089,7 +1090,7 @@ CREATE TABLE pricing.thinned (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.thinned TO pricing_worker;
 GRANT SELECT ON TABLE pricing.thinned TO pricing_reader;
 
--- Work that does not run beside itself: who has locked its row is at it. The rows hold nothing; a new one is made when it is needed.
+-- One row for each kind of work that must not run twice at once; whoever does it has the row locked. A new row is made when it is needed.
 CREATE TABLE pricing.turns (
     name text NOT NULL  -- The work.
     CONSTRAINT turns_pkey PRIMARY KEY (name)
@@ -1171,7 +1172,7 @@ GRANT EXECUTE ON FUNCTION pricing.agreement(numeric) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.allowance_of(state pricing.provider_state, keys text[], max_calls integer, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],integer,timestamp with time zone) TO pricing_worker;
 
--- A task's history with an entry, or an array of them, added. It keeps the first and the last ten and counts the others: a task that is snoozed all day must not grow with each snooze.
+-- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
 
@@ -1191,7 +1192,7 @@ GRANT EXECUTE ON FUNCTION pricing.await_disk() TO pricing_worker;
 CREATE FUNCTION pricing.await_turn(wanted text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.await_turn(text) TO pricing_worker;
 
--- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h after trouble that only a person can end, 1 h doubling to 24 h after a fault of its symbol.
+-- How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.
 CREATE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.back_off_for(text,integer) TO pricing_reader, pricing_worker;
 
@@ -1330,7 +1331,7 @@ CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bi
 GRANT EXECUTE ON FUNCTION pricing.detour(bigint[],text,text) TO pricing_worker;
 
 -- The documents of a symbol in one data type, the newest period first: bodies with the provider's own names and digits, since when we believe each, when it was last confirmed, and whether that is within its TTL. Queues what is missing or stale, and waits for nothing. With a time: as we believed them then.
-CREATE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+CREATE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) TO pricing_client, pricing_reader, pricing_worker;
 
 -- The documents of a pair, the newest period first, as they were believed at a time; NULL = as they are now.
@@ -1338,9 +1339,9 @@ CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as
 GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
-TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 
--- A drain says that it is done.
+-- A drain says that it is done. If another session has locked its row, its lease runs out.
 CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.end_drain(uuid) TO pricing_worker;
 
@@ -1380,7 +1381,7 @@ GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numer
 CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
 
--- A drain says that it is alive.
+-- A drain says that it is alive; not, if another session has locked its row.
 CREATE FUNCTION pricing.extend_drain(extended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.extend_drain(uuid) TO pricing_worker;
 
@@ -1437,7 +1438,7 @@ CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
 -- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
-CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[], units integer, est_bytes bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
+CREATE FUNCTION pricing.group_calls(wanted_provider text, picked pricing.picked_task[], at_most integer) RETURNS TABLE(data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer, tasks pricing.picked_task[]) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer) TO pricing_worker;
 
 -- Whether some pair of a data type may have to be asked for elsewhere than its first rule says.
@@ -1461,7 +1462,7 @@ CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, s
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
 -- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only.
-CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp;
+CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
@@ -1677,7 +1678,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
 CREATE FUNCTION pricing.note_views(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.note_views(text[],text[]) TO pricing_worker;
 
--- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.
+-- Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.
 CREATE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_worker;
 
@@ -1709,7 +1710,7 @@ CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day da
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
 -- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.
-CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
@@ -1900,6 +1901,10 @@ GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
 CREATE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
 
+-- Serves requests one by one, so that those that fail are warned of and the others are served. Returns the number queued.
+CREATE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.serve_singly(text,text[],text[]) TO pricing_worker;
+
 -- Says what a key's own plan allows, for limits of its provider by name.
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
@@ -1944,7 +1949,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.take_turn(text) TO pricing_worker;
 
--- While viewers wait for a provider in an outage, has it asked about once a minute, whatever the pauses say; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
+-- While viewers wait for a provider in an outage, has it asked about once a minute, ahead of the pauses of tasks and pairs; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.
 CREATE FUNCTION pricing.tend_outages() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.tend_outages() TO pricing_worker;
 
@@ -1979,7 +1984,7 @@ CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols tex
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session has left these pairs. Returns how many subscriptions ended.
-CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
+CREATE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text[],text[]) TO pricing_client, pricing_worker;
 
 -- Steps of prices as traded, between two days, that look like a split of which nobody has told: their days, and so many new shares for old ones. Adjusted histories jump there until a person enters it, or knows that it was a true move.

@@ -42,8 +42,8 @@ class Freshness:
 
     @property
     def is_calm(self) -> bool:
-        """True when some watched pair has a price, and each is on time or has itself to blame."""
-        return self.confirmed > 0 and self.late == 0 and self.missing == 0
+        """True when some watched pair is on time, and each other one too or it has itself to blame."""
+        return self.fresh + self.due > 0 and self.late == 0 and self.missing == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Allowance:
         if self.breaker == "half_open":
             return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
         if self.breaker == "open":
-            wait = f"in {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
+            wait = f"within {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
             return (
                 f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
             )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from importlib import import_module
+from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine
@@ -45,6 +46,8 @@ from pricing_pipeline.settling import Tally
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process."""
 
+T = TypeVar("T")
+
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.25
@@ -57,6 +60,7 @@ _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
+_LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
 _LOCKED_SECONDS = 5.0
 """How long a provider is passed over whose row another session has locked."""
 _LONGEST_CALL_SECONDS = 300.0
@@ -251,13 +255,11 @@ class Refresher:
         while True:
             try:
                 if not self._are_keys_known:
-                    self._register_keys()
-                if is_over():
+                    self._passing_over(self._register_keys)
+                if self._passing_over(is_over):
                     break
-                self._tick()
-                self._serve_requests()
-                self._start_calls()
-                self._extend_leases()
+                for step in (self._tick, self._serve_requests, self._start_calls, self._extend_leases):
+                    self._passing_over(step)
                 pause = 1.0
             except ReadReplica:
                 raise  # it was demoted: waiting here would be waiting for ever
@@ -272,6 +274,16 @@ class Refresher:
         while self._in_flight:
             self._collect(_POLL_SECONDS)
         self._report()
+
+    def _passing_over(self, step: Callable[[], T]) -> T | None:
+        """Take a step; None when another session has locked what it needs. The other steps go on."""
+        try:
+            return step()
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+        _LOG.warning("a step is passed over, for another session has locked what it needs; %s", _LOCKED_PAGE)
+        return None
 
     def _register_keys(self) -> None:
         with self._engine.begin() as connection:

@@ -423,8 +423,8 @@ MUTANTS = (
         "a claim that has too little to go on with does not look from the first task on",
         f"{_FUNCTIONS}/claim.sql",
         "claim_calls",
-        "resumes := cardinality(tasks) = allowed.most_tasks;",
-        "resumes := cardinality(tasks) > 0;",
+        "has_resumed := cardinality(tasks) = allowed.most_tasks;",
+        "has_resumed := cardinality(tasks) > 0;",
         (
             f"{_TESTS}/faults/test_backlog.py::test_b16_a_claim_that_goes_on_never_misses_what_was_put_back_before_it",
         ),

@@ -1,4 +1,4 @@
--- Claims always move: a claim picks only tasks that could be called alone, and only one claim runs at a time.
+-- Claims always move: a claim picks only tasks that could be called alone, and claims of all providers follow one another.
 
 CREATE TYPE pricing.call_allowance AS (
     key_name text, units_left bigint, bytes_used bigint, quota_bytes bigint, is_probe boolean, is_single boolean, most_calls integer, most_tasks integer);

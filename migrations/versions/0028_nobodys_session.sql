@@ -1,16 +1,16 @@
 -- No session stops others. A client's call writes rows of its own user and, for what everybody shares, a request; workers
--- serve it. Whose turn a duty is is told by rows that clients and readers cannot lock; an advisory lock any login can take.
+-- serve it. A duty locks a row that clients and readers cannot lock; any login can take an advisory lock.
 
 CREATE TABLE pricing.pair_requests (
     request_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     data_type    text NOT NULL,
-    symbol       text NOT NULL,
+    symbol       text NOT NULL CONSTRAINT symbol_is_sane CHECK (length(symbol) <= 40),
     kind         text NOT NULL CONSTRAINT kind_is_known CHECK (kind IN ('watched', 'held', 'read', 'seen', 'scheduled')),
     requested_at timestamptz NOT NULL DEFAULT pricing.clock()
 );
 CREATE INDEX pair_requests_pair ON pricing.pair_requests (data_type, symbol);
 COMMENT ON TABLE pricing.pair_requests IS
-    'What client calls ask for, until a worker serves it (serve_requests): rows are only added and deleted, so that nobody waits for anybody.';
+    'What clients, and walks that met a lock, ask for, until a worker serves it (serve_requests): rows are only added and deleted, so that nobody waits for anybody.';
 COMMENT ON COLUMN pricing.pair_requests.request_id IS 'Requests are served in this order.';
 COMMENT ON COLUMN pricing.pair_requests.data_type IS 'What is asked for.';
 COMMENT ON COLUMN pricing.pair_requests.symbol IS 'What is asked for.';
@@ -19,7 +19,7 @@ COMMENT ON COLUMN pricing.pair_requests.kind IS
 COMMENT ON COLUMN pricing.pair_requests.requested_at IS 'When it was asked for.';
 
 COMMENT ON TABLE pricing.turns IS
-    'Work that does not run beside itself: who has locked its row is at it. The rows hold nothing; a new one is made when it is needed.';
+    'One row for each kind of work that must not run twice at once; whoever does it has the row locked. A new row is made when it is needed.';
 COMMENT ON COLUMN pricing.turns.name IS 'The work.';
 INSERT INTO pricing.turns (name) VALUES ('begin_drain'), ('run_duties'), ('walk_schedules');
 
@@ -39,3 +39,28 @@ DROP FUNCTION IF EXISTS pricing.finish_held(bigint[], uuid, boolean, bigint);
 DROP FUNCTION IF EXISTS pricing.release_tasks(bigint[], uuid, text, text);
 DROP FUNCTION IF EXISTS pricing.hold_pairs(bigint[], uuid);
 DROP FUNCTION IF EXISTS pricing.hold_pairs_of(bigint);
+
+-- Deleting a type waited for every open reader of any history, and all others behind it.
+CREATE OR REPLACE FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.latest_prices l WHERE l.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.document_pairs p WHERE p.data_type = OLD.data_type)
+       OR EXISTS (SELECT FROM pricing.demand d WHERE d.data_type = OLD.data_type) THEN
+        RAISE EXCEPTION 'data type % holds prices or documents or is watched and cannot be deleted', OLD.data_type
+            USING HINT = pg_catalog.format('Retire it instead: UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = %L',
+                                           OLD.data_type),
+                  ERRCODE = 'restrict_violation';
+    END IF;
+    IF pricing.is_document(OLD.fetcher) THEN
+        EXECUTE pg_catalog.format('DROP VIEW IF EXISTS pricing.%I', 'document_' || OLD.data_type);
+    ELSE
+        EXECUTE pg_catalog.format('DROP TABLE IF EXISTS pricing.%I', 'price_history_' || OLD.data_type);
+        EXECUTE pg_catalog.format('DROP VIEW IF EXISTS pricing.%I', 'latest_price_' || OLD.data_type);
+    END IF;
+    RETURN OLD;
+EXCEPTION WHEN lock_not_available THEN
+    -- Dropping its table needs all histories for a moment, and whoever comes would wait behind a wait for them.
+    RAISE EXCEPTION 'data type % cannot be deleted now: somebody is reading or storing prices in a transaction that stays open', OLD.data_type
+        USING HINT = 'Try again; docs/operations.md, "Something is locked", tells how to find the session.', ERRCODE = 'lock_not_available';
+END $$;

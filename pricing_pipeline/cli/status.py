@@ -272,7 +272,7 @@ def _stop(one: Mapping[str, Any]) -> str:
     if one["breaker"] == "half_open":
         return f"breaker half open, a probe is under way: {one['breaker_reason']}"
     if one["breaker"] == "open":
-        return f"breaker open, probed in {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
+        return f"breaker open, probed within {duration(one['breaker_seconds'])}: {one['breaker_reason']}"
     if one["blocked_seconds"]:
         return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
     if one["is_spent"]:

@@ -41,8 +41,8 @@ HEARTBEAT_SECONDS = 60.0
 POLL_SECONDS = 2.0
 _LONGEST_PAUSE = 15.0
 _RETRIES = 5
-_RACES = frozenset({"23503", "40001", "40P01"})
-"""The last viewer's leave met this heartbeat, or a deadlock: the same heartbeat works at once."""
+_RACES = frozenset({"40001", "40P01"})
+"""A deadlock or a conflict: the same heartbeat works at once."""
 _OUTAGES = (DatabaseError, OperationalError)
 
 

@@ -243,6 +243,26 @@ CHECKS = (
 )
 
 
+def _evaluation(check: _Check, data_type: str, verdict: _Verdict) -> dg.AssetCheckEvaluation:
+    grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
+    return dg.AssetCheckEvaluation(
+        check_name=check.name,
+        asset_key=latest_key(data_type),
+        passed=not verdict.is_fault,
+        severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
+        description=verdict.sentence,
+        metadata={**verdict.numbers, "what_to_do": what_to_do(check.anchor)},
+    )
+
+
+def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
+    """The check on_time of some data types as it is now, for the sensor that sees them turn."""
+    check = CHECKS[0]
+    return [
+        _evaluation(check, name, verdict) for name, verdict in check.judge(connection, data_types).items()
+    ]
+
+
 @cache
 def what_to_do(anchor: str) -> dg.MetadataValue:
     """The section of the operations page for a check, read where the check failed; its name where the page is not.
@@ -289,18 +309,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             with database.engine.connect() as connection:
                 verdicts = check.judge(connection, names)
             for name, verdict in verdicts.items():
-                grave = dg.AssetCheckSeverity.ERROR if verdict.is_grave else dg.AssetCheckSeverity.WARN
-                evaluation = dg.AssetCheckEvaluation(
-                    check_name=check.name,
-                    asset_key=latest_key(name),
-                    passed=not verdict.is_fault,
-                    severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
-                    description=verdict.sentence,
-                    metadata={
-                        **verdict.numbers,
-                        "what_to_do": what_to_do(check.anchor),
-                    },
-                )
+                evaluation = _evaluation(check, name, verdict)
                 found.append(evaluation)
                 yield dg.AssetCheckResult(
                     check_name=check.name,

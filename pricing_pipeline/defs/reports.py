@@ -270,12 +270,12 @@ def serving(row: demand.Freshness | None) -> Metadata:
 
 
 def said_of_service(row: demand.Freshness) -> str:
-    """The same in a sentence."""
+    """How a data type serves its viewers, in a sentence."""
     if not row.watched:
         return "Nobody watches this type."
     counts = {
         "fresh": row.fresh,
-        "being refreshed": row.due,
+        "due": row.due,
         "late": row.late,
         "refused for a fault of the symbol": row.refused,
         "paused": row.paused,

@@ -7,12 +7,14 @@ from typing import Any
 
 import dagster as dg
 from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs.assets import MONTHS, history_key, latest_key
+from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import said_of_service, sample_table, serving
+from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -33,6 +35,15 @@ _TOLD_AT_LEAST_SECONDS = 30.0
 _TICK_JITTER_SECONDS = 1.0
 
 
+def _read(cursor: str | None) -> dict[str, Any]:
+    """What a cursor holds; nothing when it is not ours. A person may have set it by hand."""
+    try:
+        kept = json.loads(cursor or "{}")
+    except ValueError:
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
 @dataclass
 class _Launched:
     """The cursor of the drain sensor: when a drain was requested last, and as the successor of which."""
@@ -42,7 +53,7 @@ class _Launched:
 
     @classmethod
     def load(cls, cursor: str | None) -> "_Launched":
-        kept = json.loads(cursor) if cursor else {}
+        kept = _read(cursor)
         return cls(kept.get("after_drain"), kept.get("at", 0.0))
 
     def dump(self) -> str:
@@ -122,16 +133,18 @@ def _run_key(outlook: demand.Outlook, launched: _Launched) -> str:
 
 @dataclass
 class _Told:
-    """The cursor of the freshness sensor: when each data type was last said to be fresh, in Unix seconds."""
+    """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
 
     at: dict[str, float] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, cursor: str | None) -> "_Told":
-        return cls(json.loads(cursor)) if cursor else cls()
+        kept = _read(cursor)
+        return cls(kept["at"], kept["late"]) if kept.keys() == {"at", "late"} else cls()
 
     def dump(self) -> str:
-        return json.dumps(self.at, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -143,7 +156,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         minimum_interval_seconds=_EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Says of each watched data type, at once and then about every half TTL, that no price is late. "
-        "When some are, or were never fetched, it says nothing, and the freshness policy warns and then fails.",
+        "When some are, or were never fetched, it says nothing, and the freshness policy warns and then fails. "
+        "When a type turns late, and when it is on time again, it evaluates the check on_time at once.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -152,15 +166,19 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
-            due = [name for name in watched if not 0 <= now - told.at.get(name, 0.0) < _pause(ttls[name])]
-            rows = [row for row in demand.freshness(connection, due) if row.watched] if due else []
-        calm = [row for row in rows if row.is_calm]
-        # What is not calm, or not watched, is forgotten: it is told of at once when it is calm again.
-        kept = {name: told.at[name] for name in watched if name in told.at and name not in due}
+            rows = [row for row in demand.freshness(connection, watched) if row.watched] if watched else []
+            late = sorted(row.data_type for row in rows if row.late)
+            turned = sorted({*late} ^ ({*told.late} & {row.data_type for row in rows}))
+            judged = on_time_evaluations(connection, turned) if turned else []
+        ready = [row for row in rows if row.is_calm]
+        calm = [r for r in ready if not 0 <= now - told.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])]
+        # A type that is not calm is forgotten: it is reported at once when it is calm again.
+        troubled = {row.data_type for row in rows} - {row.data_type for row in ready}
+        kept = {name: at for name, at in told.at.items() if name in ttls and name not in troubled}
         return dg.SensorResult(
-            asset_events=[_calm(database, row) for row in calm],
-            skip_reason=_told_what(rows),
-            cursor=_Told(kept | {row.data_type: now for row in calm}).dump(),
+            asset_events=[*judged, *(_calm(database, row) for row in calm)],
+            skip_reason=_told_what(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
+            cursor=_Told(kept | {row.data_type: now for row in calm}, late).dump(),
         )
 
     return sensor
@@ -172,27 +190,31 @@ def _pause(ttl: float) -> float:
 
 
 def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:
-    with database.engine.connect() as connection:
-        shown = {
-            **sample_table(connection, row.data_type),
-            **freshness_plot(checks.served(connection, row.data_type)),
-            **price_plot(checks.portrait(connection, row.data_type)),
-        }
+    shown: Metadata = {}
+    try:
+        with database.engine.connect() as connection:
+            shown |= sample_table(connection, row.data_type)
+            shown |= freshness_plot(checks.served(connection, row.data_type))
+            shown |= price_plot(checks.portrait(connection, row.data_type))
+    except DBAPIError as error:  # a plot must not keep this type, or another, from being reported
+        shown["not_shown"] = dg.MetadataValue.text(
+            f"what the database refuses to show now: {error.orig}"[:500]
+        )
     return dg.AssetMaterialization(
         latest_key(row.data_type), metadata={"reason": said_of_service(row), **serving(row), **shown}
     )
 
 
-def _told_what(rows: Sequence[demand.Freshness]) -> str:
-    calm = [row.data_type for row in rows if row.is_calm]
-    late = [f"{row.data_type} ({row.late})" for row in rows if row.late]
-    missing = [f"{row.data_type} ({row.missing})" for row in rows if row.missing and not row.late]
-    refused = [row.data_type for row in rows if not (row.is_calm or row.late or row.missing)]
+def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Freshness], unwatched: int) -> str:
+    late = [f"{row.data_type} ({row.late})" for row in troubled if row.late]
+    missing = [f"{row.data_type} ({row.missing})" for row in troubled if row.missing and not row.late]
+    refused = [row.data_type for row in troubled if not (row.late or row.missing)]
     said = {
-        "on time": calm,
+        "on time": [row.data_type for row in calm],
         "late, so nothing is said": late,
         "not fetched yet, so nothing is said": missing,
         "none can be fetched, so nothing is said": refused,
+        "nobody watches": [f"{unwatched} data type{'s' if unwatched > 1 else ''}"] if unwatched else [],
     }
     return (
         "; ".join(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
@@ -217,7 +239,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             outlook = demand.outlook(connection)
         if outlook.registry_version == loaded:
             return dg.SkipReason(f"the registry is unchanged (version {loaded})")
-        asked: Mapping[str, Any] = json.loads(context.cursor) if context.cursor else {}
+        asked: Mapping[str, Any] = _read(context.cursor)
         if (
             asked.get("version") == outlook.registry_version
             and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS

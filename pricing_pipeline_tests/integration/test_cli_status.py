@@ -126,7 +126,7 @@ def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
     assert "warning:     twelvedata cannot serve the 9 watched or held pairs" in said
     core.call("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
     assert cli("status", "--json").json["quota"]["twelvedata"]["breaker"] == "open"
-    assert "breaker open, probed in " in cli("status").stdout
+    assert "breaker open, probed within " in cli("status").stdout
 
 
 def test_g5_the_first_price_counts_from_the_start_and_only_from_a_run(

@@ -249,6 +249,21 @@ def test_b11_a_step_forward_ends_leases_and_work_goes_on(core: Core, clock: Cloc
 # Demand
 
 
+def test_g2_a_price_keeps_its_age_when_its_hour_comes_again(core: Core, clock: Clock) -> None:
+    """It counted as new when the clock came to the time at which it was fetched once more."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    tick(core)
+    step(core, clock, -HOUR)
+    clock.advance(HOUR - 30)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.enqueue_due()
+    clock.advance(31)
+    with core.engine.connect() as connection:
+        (row,) = demand.freshness(connection, [QUOTE])
+    assert (row.fresh, row.is_calm) == (0, False)
+
+
 @BACK
 def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
     core: Core, clock: Clock, cli: CommandLine, back: int
@@ -402,6 +417,7 @@ def test_b14_instruments_priced_while_the_clock_was_ahead_are_walked(core: Core,
     clock.advance(YEAR)
     core.refresh("mfapi")
     step(core, clock, -YEAR)
+    clock.advance(2 * DAY)
     core.call("SELECT pricing.enqueue_scheduled('mf_nav')")
     assert "pending" in {task.status for task in core.tasks("118632")}
 

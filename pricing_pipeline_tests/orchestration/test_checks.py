@@ -53,7 +53,7 @@ def test_g2_a_check_for_each_type_fails_where_viewers_wait_too_long(
         QUOTE
     }
     assert str(checks[QUOTE].description).startswith("2 watched prices: 2 late. 2 were never fetched. ")
-    assert checks[FX].description == "1 watched price: 1 being refreshed. 1 was never fetched."
+    assert checks[FX].description == "1 watched price: 1 due. 1 was never fetched."
     assert checks[NAV].description == "Nobody watches this type."
     told = facts(checks[QUOTE])
     assert {name: told[name] for name in ("watched", "fresh", "late")} == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -27,29 +28,47 @@ pytestmark = pytest.mark.usefixtures("still")
 
 
 def told(tick: SensorExecutionData) -> list[str]:
-    """The data types a tick vouches for. It never says anything else."""
+    """The data types a tick vouches for. Besides it only evaluates the check on_time."""
     assert not tick.run_requests
-    for event in tick.asset_events:
-        assert isinstance(event, dg.AssetMaterialization)
+    events = [event for event in tick.asset_events if isinstance(event, dg.AssetMaterialization)]
+    for event in events:
         assert event.asset_key.path[0] == "latest_price"
         assert event.partition is None
-    return [event.asset_key.path[1] for event in tick.asset_events]
+    assert len(events) + len(judged(tick)) == len(tick.asset_events)
+    return [event.asset_key.path[1] for event in events]
+
+
+def judged(tick: SensorExecutionData) -> dict[str, bool]:
+    """Whether the check on_time passes, of the data types that have just turned."""
+    events = [event for event in tick.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    assert {event.check_name for event in events} <= {"on_time"}
+    return {event.asset_key.path[1]: event.passed for event in events}
+
+
+def cursor(tick: SensorExecutionData) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(tick.cursor or "{}")
+    return kept
 
 
 def metadata(tick: SensorExecutionData, data_type: str) -> dict[str, Any]:
-    (event,) = [event for event in tick.asset_events if event.asset_key.path[1] == data_type]
+    (event,) = [
+        event
+        for event in tick.asset_events
+        if event.asset_key.path[1] == data_type and isinstance(event, dg.AssetMaterialization)
+    ]
     return said(event)
 
 
-def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core) -> None:
+def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, clock: Clock) -> None:
     """An event says that viewers are served: without viewers there is nothing to say, whatever is stored."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     core.refresh()
     told_of = stage.tick(SENSOR)
     assert told(told_of) == [QUOTE]
     core.unsubscribe("ann", (QUOTE, "AAPL"))
+    clock.advance(31)
     tick = stage.tick(SENSOR, told_of.cursor)
-    assert (told(tick), tick.cursor, tick.skip_message) == ([], "{}", "nothing to say yet")
+    assert (told(tick), tick.skip_message) == ([], "nobody watches: 4 data types")
     said = stage.spec("latest_price", QUOTE).description
     assert "nobody watches gets no events, so its freshness may read stale" in str(said)
     core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -66,14 +85,14 @@ def test_g2_five_hundred_types_that_nobody_watches_cost_no_events(stage: Stage, 
     core.refresh()
     tick = stage.tick(SENSOR)
     assert told(tick) == [QUOTE]
-    assert tick.cursor == f'{{"{QUOTE}": {core.clock().timestamp()}}}'
+    assert cursor(tick) == {"at": {QUOTE: core.clock().timestamp()}, "late": []}
 
 
 def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     waiting = stage.tick(SENSOR)
-    assert (told(waiting), waiting.cursor) == ([], "{}")
-    assert waiting.skip_message == f"not fetched yet, so nothing is said: {QUOTE} (2)"
+    assert (told(waiting), cursor(waiting)) == ([], {"at": {}, "late": []})
+    assert str(waiting.skip_message).startswith(f"not fetched yet, so nothing is said: {QUOTE} (2)")
     core.refresh()
     first = stage.tick(SENSOR, waiting.cursor)
     assert told(first) == [QUOTE]
@@ -116,7 +135,7 @@ def test_g2_it_is_said_about_every_half_ttl_and_30_s_apart(
     clock.advance(quiet_for)
     quiet = stage.tick(SENSOR, first.cursor)
     assert told(quiet) == []
-    assert quiet.skip_message == "nothing to say yet"
+    assert quiet.skip_message == "nobody watches: 3 data types"
     clock.advance(told_by - quiet_for)
     assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE]
     clock.advance(-told_by - 3600)
@@ -138,16 +157,22 @@ def test_g2_no_word_while_a_watched_pair_is_late(
     clock.advance(ttl + bound - 2)
     calm = stage.tick(SENSOR)
     assert told(calm) == [data_type]
-    assert metadata(calm, data_type)["reason"] == "1 watched price: 1 being refreshed."
+    assert metadata(calm, data_type)["reason"] == "1 watched price: 1 due."
     clock.advance(3)
     tick = stage.tick(SENSOR, told_at_first.cursor)
-    assert (told(tick), tick.cursor) == ([], "{}"), "a type that is late is forgotten"
-    assert tick.skip_message == f"late, so nothing is said: {data_type} (1)"
+    assert (told(tick), cursor(tick)) == ([], {"at": {}, "late": [data_type]}), (
+        "a type that is late is forgotten"
+    )
+    assert judged(tick) == {data_type: False}, "and its check fails at once"
+    assert judged(stage.tick(SENSOR, tick.cursor)) == {}, "once"
+    assert str(tick.skip_message).startswith(f"late, so nothing is said: {data_type} (1)")
 
     core.heartbeat("ann", (data_type, symbol))
     core.enqueue_due()
     core.finish(core.claim_one())
-    assert told(stage.tick(SENSOR, tick.cursor)) == [data_type], "and told of at once when it is fresh again"
+    back = stage.tick(SENSOR, tick.cursor)
+    assert told(back) == [data_type], "and told of at once when it is fresh again"
+    assert judged(back) == {data_type: True}
 
 
 def test_g2_late_is_counted_again_for_each_refresh_owed(stage: Stage, core: Core, clock: Clock) -> None:
@@ -201,7 +226,8 @@ def test_g2_a_pair_that_was_refused_is_not_late_but_named(stage: Stage, core: Co
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     clock.advance(120)
     alone = stage.tick(SENSOR)
-    assert (told(alone), alone.skip_message) == ([], f"none can be fetched, so nothing is said: {QUOTE}")
+    assert told(alone) == []
+    assert str(alone.skip_message).startswith(f"none can be fetched, so nothing is said: {QUOTE}")
     core.heartbeat("ann", (QUOTE, "NOPE"), (QUOTE, "AAPL"))
     core.refresh()
     tick = stage.tick(SENSOR)
@@ -235,6 +261,36 @@ def test_g2_a_pair_whose_task_died_of_trouble_stays_late(
         tick = stage.tick(SENSOR)
         assert told(tick) == []
         assert f"late, so nothing is said: {QUOTE} (1)" in str(tick.skip_message)
+
+
+@pytest.mark.parametrize("kind", OWN_FAULTS)
+def test_g2_a_type_of_which_nothing_can_be_fetched_any_more_is_not_vouched_for(
+    stage: Stage, core: Core, clock: Clock, kind: FailureKind
+) -> None:
+    """Prices of better days are no reason to be green."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    clock.advance(61)
+    core.enqueue_due()
+    core.fail(core.claim_one(), kind)
+    clock.advance(61)
+    assert told(stage.tick(SENSOR)) == []
+
+
+def test_g2_what_cannot_be_shown_keeps_no_type_from_being_reported(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("ALTER TABLE pricing.freshness_samples RENAME TO gone")
+    tick = stage.tick(SENSOR)
+    assert told(tick) == [QUOTE]
+    assert "refuses to show" in metadata(tick, QUOTE)["not_shown"]
+
+
+@pytest.mark.parametrize("junk", ["2026-11-22", "[]", '{"equity_quote": 12.5}'])
+def test_g2_a_cursor_that_is_not_ours_begins_anew(stage: Stage, core: Core, junk: str) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    assert told(stage.tick(SENSOR, junk)) == [QUOTE]
 
 
 def test_g2_dagster_warns_and_fails_when_it_stays_silent(

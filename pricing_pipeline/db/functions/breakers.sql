@@ -1,5 +1,5 @@
 -- What outcomes say about a provider and its keys: breakers, pauses after refusals, units that others used.
--- Lock order: provider_state, then outages (outages.sql), then provider_keys, all last in a transaction.
+-- Lock order: see queue.sql.
 
 CREATE OR REPLACE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
@@ -25,7 +25,7 @@ BEGIN
     INTO call FROM pricing.collector_call_log c LEFT JOIN pricing.provider_state s USING (provider)
     LEFT JOIN pricing.provider_keys k ON (k.provider, k.key_name) = (c.provider, c.key_name)
     WHERE c.call_id = judged;
-    is_fault := call.failure_kind IS NOT NULL AND pricing.is_provider_fault(call.failure_kind);
+    is_fault := pricing.is_provider_fault(call.failure_kind);
     IF call.probe_call IS DISTINCT FROM judged AND NOT is_fault AND NOT call.is_noted AND said_left IS NULL
        AND call.throttles IS NOT DISTINCT FROM 0 THEN
         RETURN;
@@ -83,7 +83,7 @@ LANGUAGE sql SET search_path = '' AS $$
       AND CASE WHEN failed_probe IS NULL THEN s.breaker = 'closed' ELSE s.probe_call = failed_probe END
 $$;
 COMMENT ON FUNCTION pricing.open_breaker(text, text, bigint) IS
-    'Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe. Does nothing if somebody else was quicker.';
+    'Stops all calls to a provider for 60 s, doubling to 10 min with each failed probe; while a viewer waits, may_probe_early lets the next probe through sooner. Does nothing if somebody else was quicker.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void

@@ -19,8 +19,11 @@ DECLARE
     allowed pricing.call_allowance;
     tasks pricing.picked_task[];
     first_pick pricing.picked_task[];
-    resumes boolean;
+    may_resume boolean;
+    has_resumed boolean := false;
     planned record;
+    call_units integer;
+    call_bytes bigint;
     claimed integer := 0;
     newest_call bigint;
 BEGIN
@@ -43,12 +46,12 @@ BEGIN
     END IF;
     -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
     -- one for a moment. It looks from the first task on as soon as it finds too little.
-    resumes := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
-    IF resumes THEN
+    may_resume := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
+    IF may_resume THEN
         tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -state.passed_priority, state.passed_cadence, state.passed_id);
-        resumes := cardinality(tasks) = allowed.most_tasks;
+        has_resumed := cardinality(tasks) = allowed.most_tasks;
     END IF;
-    IF resumes IS NOT TRUE THEN
+    IF NOT has_resumed THEN
         tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
     END IF;
     tasks := first_pick || tasks;
@@ -57,12 +60,12 @@ BEGIN
         planned.tasks := pricing.fitting_tasks(planned.tasks, planned.units_per_call, planned.units_per_symbol, allowed);
         CONTINUE WHEN cardinality(planned.tasks) = 0;
         SELECT array_agg(t.id), array_agg(t.symbol), array_agg(t.priority), array_agg((t.attempt + 1)::smallint), sum(t.est_bytes)
-        INTO ids, symbols, priorities, attempts, planned.est_bytes FROM unnest(planned.tasks) AS t;
-        planned.units := planned.units_per_call + cardinality(ids) * planned.units_per_symbol;
+        INTO ids, symbols, priorities, attempts, call_bytes FROM unnest(planned.tasks) AS t;
+        call_units := planned.units_per_call + cardinality(ids) * planned.units_per_symbol;
         INSERT INTO pricing.collector_call_log AS c
             (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
         VALUES (wanted_provider, allowed.key_name, planned.data_type, claim_calls.symbols, planned.window_start, planned.window_end,
-                planned.units, planned.est_bytes, run, worker_name, now_)
+                call_units, call_bytes, run, worker_name, now_)
         RETURNING c.call_id INTO newest_call;
         claim_token := coalesce(claim_token, gen_random_uuid());
         UPDATE pricing.api_call_queue_live q
@@ -78,8 +81,8 @@ BEGIN
         claimed_at := now_;
         RETURN NEXT;
         claimed := claimed + cardinality(ids);
-        allowed.units_left := allowed.units_left - planned.units;
-        allowed.bytes_used := allowed.bytes_used + planned.est_bytes;
+        allowed.units_left := allowed.units_left - call_units;
+        allowed.bytes_used := allowed.bytes_used + call_bytes;
     END LOOP;
     IF newest_call IS NULL THEN
         RETURN;
@@ -91,8 +94,8 @@ BEGIN
         breaker_until = CASE WHEN allowed.is_probe THEN now_ + lease END,
         probe_call = CASE WHEN allowed.is_probe THEN newest_call END,
         -- The next claim may resume only if no task that was picked is left.
-        passed_at = CASE WHEN claimed = cardinality(tasks) AND (resumes OR pricing.is_littered())
-                         THEN CASE WHEN resumes THEN s.passed_at ELSE now_ END END,
+        passed_at = CASE WHEN claimed = cardinality(tasks) AND (has_resumed OR pricing.is_littered())
+                         THEN CASE WHEN has_resumed THEN s.passed_at ELSE now_ END END,
         passed_priority = tasks[claimed].priority, passed_cadence = tasks[claimed].cadence_minutes, passed_id = tasks[claimed].id
     WHERE s.provider = wanted_provider;
 END $$;
@@ -167,9 +170,12 @@ BEGIN
     -- Claims take a millisecond or two. If somebody holds the turn for longer, claims go on without it.
     FOR try IN 1..250 LOOP
         PERFORM FROM pricing.turns t WHERE t.name = 'claim' FOR UPDATE SKIP LOCKED;
-        EXIT WHEN FOUND;
+        IF FOUND THEN
+            RETURN;
+        END IF;
         PERFORM pg_sleep(0.002);
     END LOOP;
+    INSERT INTO pricing.turns (name) VALUES ('claim') ON CONFLICT DO NOTHING;
 END $$;
 COMMENT ON FUNCTION pricing.await_claims() IS
     'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits half a second at most.';
@@ -209,7 +215,7 @@ COMMENT ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, in
 CREATE OR REPLACE FUNCTION pricing.group_calls(
     wanted_provider text, picked pricing.picked_task[], at_most integer)
 RETURNS TABLE (data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer,
-               tasks pricing.picked_task[], units integer, est_bytes bigint)
+               tasks pricing.picked_task[])
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
@@ -223,7 +229,7 @@ BEGIN
         WHERE n.turn IN (SELECT min(x.turn) FROM numbered x GROUP BY x.symbol)
         GROUP BY 1, 2, 3, 4)
     SELECT k.data_type, r.fetcher, k.window_start, k.window_end, c.units_per_call, c.units_per_symbol,
-           k.tasks[n:n + batch.size - 1], NULL::integer, NULL::bigint
+           k.tasks[n:n + batch.size - 1]
     FROM kinds k JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
     CROSS JOIN LATERAL (

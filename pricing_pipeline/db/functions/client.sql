@@ -11,7 +11,7 @@ COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
     SELECT pricing.unsubscribe(session_user::pg_catalog.text, data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
@@ -37,7 +37,7 @@ COMMENT ON FUNCTION pricing.release(text[], text[]) IS
 CREATE OR REPLACE FUNCTION pricing.price(wanted_symbol text)
 RETURNS TABLE (data_type text, symbol text, price numeric, currency text, observed_at timestamptz,
                fetched_at timestamptz, fresh boolean, provider text, provider_active boolean, frozen_since timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -63,7 +63,7 @@ CREATE OR REPLACE FUNCTION pricing.history(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
                currency text, provider text, fetched_at timestamptz, adjustment text, call_id bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
     SELECT h.observed_at, h.open, h.high, h.low, h.close, h.volume, h.currency, h.provider, h.recorded_at, h.adjustment, h.call_id
     FROM pricing.adjusted_prices(wanted_type, wanted_symbol, first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
@@ -73,7 +73,7 @@ COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) I
 
 CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)
 RETURNS TABLE (period date, body jsonb, recorded_at timestamptz, fetched_at timestamptz, fresh boolean, provider text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 BEGIN
     IF NOT EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = wanted_type AND pricing.is_document(r.fetcher)) THEN

@@ -19,7 +19,7 @@ BEGIN
         UPDATE pricing.duties d SET last_success_at = d.last_success_at - step, last_failure_at = d.last_failure_at - step,
                                     not_before = d.not_before - step;
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
-            'the database''s clock was set back by about %s, from %s: pauses, leases and schedules were moved with it, and prices fetched in the time that comes once more are fetched anew',
+            'the database''s clock was set back by about %s, from %s: pauses, leases and schedules were moved with it, and prices keep their age',
             pricing.said_span(step), pricing.said_time(known)), '01000');
         RETURN true;
     ELSIF known < now_ - interval '1 day' THEN
@@ -29,6 +29,11 @@ BEGIN
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
             'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
             pricing.said_span(now_ - known), pricing.said_time(now_ + interval '1 hour')), '01000');
+    END IF;
+    IF known < now_ - interval '4 minutes' THEN
+        -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
+        INSERT INTO pricing.duties AS d (duty, not_before) VALUES ('clean_subscriptions', now_ + interval '2 minutes')
+        ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
     END IF;
     RETURN false;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
@@ -88,6 +93,11 @@ LANGUAGE sql SET search_path = '' SET lock_timeout = '1s' AS $$
         claimed_at = pricing.moved_back(q.claimed_at, now_, step), enqueued_at = pricing.moved_back(q.enqueued_at, now_, step)
     FROM (SELECT x.id FROM pricing.api_call_queue_live x
           WHERE greatest(x.run_after, x.lease_until, x.claimed_at, x.enqueued_at) > now_ ORDER BY x.id FOR UPDATE) mine
+    WHERE q.id = mine.id;
+    -- A dead task tells what its pair waits for, so its times count until it is resolved.
+    UPDATE pricing.api_call_queue_dead q
+    SET claimed_at = pricing.moved_back(q.claimed_at, now_, step), finished_at = pricing.moved_back(q.finished_at, now_, step)
+    FROM (SELECT x.id FROM pricing.api_call_queue_dead x WHERE x.finished_at > now_ AND x.resolved_at IS NULL ORDER BY x.id FOR UPDATE) mine
     WHERE q.id = mine.id
 $$;
 COMMENT ON FUNCTION pricing.move_tasks(timestamptz, interval) IS
@@ -158,6 +168,15 @@ BEGIN
     WHERE f.refused_until > now_ + interval '1 minute';
     UPDATE pricing.quarantined_values q SET ask_at = q.ask_at - step WHERE q.ask_at > now_ + interval '1 minute';
     UPDATE pricing.provisional_bars b SET ask_at = b.ask_at - step WHERE b.ask_at > now_ + interval '1 minute';
+    -- When a price was last confirmed says how old it is. Its history keeps the times that it got.
+    UPDATE pricing.latest_prices l SET fetched_at = pricing.moved_back(l.fetched_at, now_, step)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x WHERE x.fetched_at > now_ + interval '1 minute'
+          ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
+    WHERE (l.data_type, l.symbol) = (mine.data_type, mine.symbol);
+    UPDATE pricing.document_pairs p SET fetched_at = pricing.moved_back(p.fetched_at, now_, step)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.document_pairs x WHERE x.fetched_at > now_ + interval '1 minute'
+          ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
+    WHERE (p.data_type, p.symbol) = (mine.data_type, mine.symbol);
     UPDATE pricing.calendars c SET filled_at = now_ WHERE c.filled_at > now_;
     UPDATE pricing.thinned t SET until = date_trunc('day', now_, 'UTC') WHERE t.until > now_;
     -- Days that were taken for over are to come.

@@ -354,8 +354,8 @@ BEGIN
         WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
         RETURNING d.data_type, d.symbol)
     SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM taken t;
-    -- Whoever came before that is seen by this statement, and has the pair back. Of whoever comes after it add_demand waits for
-    -- the end of this.
+    -- Whoever came before that is seen by this statement, and has the pair back. Whoever comes after it waits a tenth of a
+    -- second in add_demand; what that passes over, adopt_pairs finds.
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT u.data_type, u.symbol, now_ FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol)
     WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (u.data_type, u.symbol))

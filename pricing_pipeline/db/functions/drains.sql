@@ -56,16 +56,20 @@ COMMENT ON FUNCTION pricing.begin_drain(text, text, integer) IS 'Starts a drain,
 
 CREATE OR REPLACE FUNCTION pricing.extend_drain(extended uuid) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.drains SET lease_until = pricing.clock() + interval '15 seconds' WHERE drain_id = extended
+    UPDATE pricing.drains d SET lease_until = pricing.clock() + interval '15 seconds'
+    FROM (SELECT x.drain_id FROM pricing.drains x WHERE x.drain_id = extended FOR UPDATE SKIP LOCKED) mine
+    WHERE d.drain_id = mine.drain_id
 $$;
-COMMENT ON FUNCTION pricing.extend_drain(uuid) IS 'A drain says that it is alive.';
+COMMENT ON FUNCTION pricing.extend_drain(uuid) IS 'A drain says that it is alive; not, if another session has locked its row.';
 
 
 CREATE OR REPLACE FUNCTION pricing.end_drain(ended uuid) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.drains SET finished_at = pricing.clock() WHERE drain_id = ended
+    UPDATE pricing.drains d SET finished_at = pricing.clock()
+    FROM (SELECT x.drain_id FROM pricing.drains x WHERE x.drain_id = ended FOR UPDATE SKIP LOCKED) mine
+    WHERE d.drain_id = mine.drain_id
 $$;
-COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done.';
+COMMENT ON FUNCTION pricing.end_drain(uuid) IS 'A drain says that it is done. If another session has locked its row, its lease runs out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void
@@ -118,7 +122,7 @@ BEGIN
             ('fail_impossible_tasks', interval '1 minute'), ('adopt_pairs', interval '1 minute'), ('resolve_tasks', interval '1 minute'),
             ('forget_views', interval '1 hour'), ('warn_frozen', interval '1 hour'),
             ('refetch_history', interval '10 minute'), ('prune', interval '1 hour'), ('thin_history', interval '1 minute'), ('sample_freshness', interval '5 minute'),
-            -- Who begins to watch what this takes away waits for the end, so little comes after it.
+            -- Late, because add_demand cannot add what this has deleted until the round ends.
             ('clean_subscriptions', interval '1 minute'),
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)

@@ -1,4 +1,4 @@
--- How watched pairs are served: the one definition that freshness, checks, status, why and samples go by.
+-- How watched pairs are served: the one definition that freshness, checks, status, samples and, of lateness, why go by.
 
 CREATE OR REPLACE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL)
 RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz)
@@ -23,7 +23,15 @@ BEGIN
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
     WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
       -- A pair outlives its last viewer; nothing is owed to nobody.
-      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol));
+      AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
+    UNION ALL
+    -- What a client has begun to watch, and no worker has taken up yet.
+    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)
+                                       THEN 'late' ELSE 'due' END, min(p.requested_at), NULL
+    FROM pricing.pair_requests p JOIN pricing.data_type_registry r USING (data_type)
+    WHERE p.kind = 'watched' AND r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
+      AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol))
+    GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
     'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s or a quarter of the TTL, whichever is longer, whatever keeps it away; due, owed for less, or never fetched; refused, its task died of a fault of the symbol and it backs off; fresh.';

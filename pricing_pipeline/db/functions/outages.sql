@@ -1,6 +1,5 @@
 -- Trouble: which faults are the symbol's own, how long a pair backs off, and what an outage of a provider does to those
--- who wait for it. Nothing here waits for a lock. Lock order: see queue.sql; rows of pricing.outages come after
--- provider_state and before provider_keys, and what tend_outages takes after them it takes only if it is free.
+-- who wait for it. Lock order: see queue.sql; what tend_outages takes after outages it takes only if it is free.
 
 CREATE OR REPLACE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
@@ -21,12 +20,10 @@ COMMENT ON FUNCTION pricing.is_outage(text) IS
 CREATE OR REPLACE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN pricing.is_symbol_fault(kind) THEN least(interval '1 hour' * 2 ^ least(failures, 5), interval '24 hours')
-                -- Only a person can help, and what a person changes in routes ends the pause.
-                WHEN kind IN ('endpoint_restricted', 'misconfigured') THEN interval '1 hour'
                 ELSE least(interval '1 minute' * 2 ^ least(failures, 4), interval '10 minutes') END
 $$;
 COMMENT ON FUNCTION pricing.back_off_for(text, integer) IS
-    'How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h after trouble that only a person can end, 1 h doubling to 24 h after a fault of its symbol.';
+    'How long a pair backs off whose task died so, after so many deaths before: 1 min doubling to 10 min after trouble, 1 h doubling to 24 h after a fault of its symbol.';
 
 
 CREATE OR REPLACE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamptz
@@ -46,20 +43,21 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     call record;
+    is_fault boolean;
 BEGIN
     SELECT c.provider, c.data_type, c.started_at, c.outcome, c.failure_kind, o.outage_id, o.since INTO call
     FROM pricing.collector_call_log c
     LEFT JOIN pricing.outages o ON (o.provider, o.data_type) = (c.provider, c.data_type) AND o.answered_at IS NULL
     WHERE c.call_id = judged;
-    IF pricing.is_outage(call.failure_kind) AND call.outage_id IS NULL THEN
+    is_fault := pricing.is_outage(call.failure_kind);
+    IF is_fault AND call.outage_id IS NULL THEN
         INSERT INTO pricing.outages (provider, data_type, since, last_fault_at)
         VALUES (call.provider, call.data_type, call.started_at, now_)
         ON CONFLICT (provider, data_type) WHERE answered_at IS NULL DO NOTHING;
     -- Whoever holds the row writes the same. An answer to a call that was made before it all began says nothing.
-    ELSIF pricing.is_outage(call.failure_kind) OR (call.outcome = 'ok' AND call.started_at >= call.since) THEN
+    ELSIF is_fault OR (call.outcome = 'ok' AND call.started_at >= call.since) THEN
         UPDATE pricing.outages o
-        SET last_fault_at = CASE WHEN call.outcome = 'ok' AND NOT pricing.is_outage(call.failure_kind) THEN o.last_fault_at ELSE now_ END,
-            answered_at = CASE WHEN call.outcome = 'ok' AND NOT pricing.is_outage(call.failure_kind) THEN now_ END
+        SET last_fault_at = CASE WHEN is_fault THEN now_ ELSE o.last_fault_at END, answered_at = CASE WHEN NOT is_fault THEN now_ END
         FROM (SELECT x.outage_id FROM pricing.outages x
               WHERE x.outage_id = call.outage_id AND x.answered_at IS NULL FOR UPDATE SKIP LOCKED) mine
         WHERE o.outage_id = mine.outage_id;
@@ -81,7 +79,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT q.provider, q.failure_kind, q.claimed_at, q.errors FROM pricing.api_call_queue_dead q
         WHERE (q.data_type, q.symbol) = (d.data_type, d.symbol) AND q.window_end = 'infinity'
-        ORDER BY q.finished_at DESC, q.id DESC LIMIT 1) died
+        ORDER BY q.id DESC LIMIT 1) died
     WHERE d.data_type = wanted_type AND d.owed_since IS NOT NULL AND d.due_at > now_ AND d.became_due_at IS NULL
       AND died.provider = wanted_provider AND pricing.is_outage(died.failure_kind);
 END $$;
@@ -182,4 +180,4 @@ BEGIN
     RETURN returned;
 END $$;
 COMMENT ON FUNCTION pricing.tend_outages() IS
-    'While viewers wait for a provider in an outage, has it asked about once a minute, whatever the pauses say; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.';
+    'While viewers wait for a provider in an outage, has it asked about once a minute, ahead of the pauses of tasks and pairs; once it has answered, brings back at once all that waits for it. Returns how many pairs and tasks came back.';

@@ -1,10 +1,10 @@
 -- The life of a task but for its claim, which is in claim.sql, and for what people do to it, which is in by_hand.sql:
 -- enqueue, complete, fail, snooze, extend, release, promote, recover.
--- Lock order everywhere: live tasks, prices, the call, api_data_usage, provider_state, outages, provider_keys; rows of one table in
--- key order. A claim locks provider_state first, and waits for nothing after it.
--- Whoever works waits for nobody's demand: what is free of it is moved on, and what another session has locked is made due
--- by repair_demand. Only what people do (by_hand.sql, pauses.sql, triggers) waits for demand, and takes it before tasks.
--- A fence waits for a second at most.
+-- Lock order everywhere: live tasks, the call or prices, api_data_usage, provider_state, outages, provider_keys; rows of one
+-- table in key order. A claim locks provider_state first, and then waits half a second at most for its turn.
+-- Workers wait for nobody's demand: they move on what is free, and repair_demand makes due what another session has locked.
+-- Only follow_clock and what people do (by_hand.sql, pauses.sql, triggers) wait for demand, and they take it before tasks.
+-- A fence waits a second at most.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     data_types text[], symbols text[], priorities integer[],
@@ -356,7 +356,7 @@ BEGIN
     RETURN errors;
 END $$;
 COMMENT ON FUNCTION pricing.append_errors(jsonb, jsonb) IS
-    'A task''s history with an entry, or an array of them, added. It keeps the first and the last ten and counts the others: a task that is snoozed all day must not grow with each snooze.';
+    'A task''s history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.';
 
 
 CREATE OR REPLACE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void

@@ -31,6 +31,8 @@ BEGIN
         PERFORM pricing.request_pairs('read', missing.data_types, missing.symbols);
     END IF;
     PERFORM pricing.request_views(data_types, symbols);
+EXCEPTION WHEN lock_not_available THEN
+    NULL; -- the answer is worth more than what it asks for, and the next read asks again
 END $$;
 COMMENT ON FUNCTION pricing.request_reads(text[], text[]) IS 'What a client''s read asks for: what request_prices does, as a request.';
 
@@ -38,7 +40,8 @@ COMMENT ON FUNCTION pricing.request_reads(text[], text[]) IS 'What a client''s r
 CREATE OR REPLACE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.request_pairs('seen', array_agg(n.data_type), array_agg(n.symbol))
-    FROM pricing.unnoted_views(data_types, symbols) n HAVING count(*) > 0
+    FROM pricing.unnoted_views(data_types, symbols) n JOIN pricing.data_type_registry r USING (data_type)
+    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, n.symbol)) HAVING count(*) > 0
 $$;
 COMMENT ON FUNCTION pricing.request_views(text[], text[]) IS 'What note_views does, as a request.';
 
@@ -52,22 +55,43 @@ BEGIN
     FOR asked IN
         WITH taken AS (
             DELETE FROM pricing.pair_requests r USING (
-                SELECT x.request_id FROM pricing.pair_requests x ORDER BY x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
+                SELECT x.request_id FROM pricing.pair_requests x
+                -- A flood of reads keeps nobody waiting who watches.
+                ORDER BY x.kind IN ('watched', 'held') DESC, x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
             WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind)
         SELECT t.kind, array_agg(t.data_type) AS data_types, array_agg(t.symbol) AS symbols
         FROM taken t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
-        GROUP BY 1 ORDER BY 1 DESC -- who watches goes first
+        GROUP BY 1 ORDER BY array_position(ARRAY['watched', 'held', 'read', 'scheduled', 'seen'], t.kind)
     LOOP
         BEGIN
             queued := queued + pricing.serve_pairs(asked.kind, asked.data_types, asked.symbols);
-        EXCEPTION WHEN OTHERS THEN -- one bad request must not stop the others; what is watched or held is found by adopt_pairs
-            PERFORM pricing.warn('serve_requests', asked.kind, SQLERRM, SQLSTATE);
+        EXCEPTION WHEN OTHERS THEN -- one bad request must not cost the others
+            queued := queued + pricing.serve_singly(asked.kind, asked.data_types, asked.symbols);
         END;
     END LOOP;
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.serve_requests(integer) IS
     'Serves what clients have asked for, at most so many requests; those that another session serves are passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    pair record;
+    queued integer := 0;
+BEGIN
+    FOR pair IN SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2 LOOP
+        BEGIN
+            queued := queued + pricing.serve_pairs(kind, ARRAY[pair.data_type], ARRAY[pair.symbol]);
+        EXCEPTION WHEN OTHERS THEN
+            PERFORM pricing.warn('serve_requests', pair.data_type, SQLERRM, SQLSTATE);
+        END;
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.serve_singly(text, text[], text[]) IS
+    'Serves requests one by one, so that those that fail are warned of and the others are served. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]) RETURNS integer

@@ -11,7 +11,11 @@ BEGIN
     PERFORM pricing.require_primary();
     -- What a crash takes back of it, the next check does again: its commit need not wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);
-    queued := pricing.serve_requests();
+    BEGIN
+        queued := pricing.serve_requests();
+    EXCEPTION WHEN OTHERS THEN -- what clients ask for must not keep what is due from being queued
+        PERFORM pricing.warn('enqueue_due', 'requests', SQLERRM, SQLSTATE);
+    END;
     FOR kind IN
         SELECT r.data_type, known.queued_until
         FROM pricing.data_type_registry r LEFT JOIN pricing.check_marks m USING (data_type)
@@ -173,7 +177,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
     SELECT pg_catalog.format($query$
         WITH due AS (
             SELECT * FROM (
-                -- NO KEY UPDATE, so that heartbeats (which take a key share through the foreign key) do not wait.
+                -- NO KEY UPDATE is enough: no key is changed.
                 SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
                 WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $6 AND d.due_at <= $2 AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due

@@ -44,7 +44,7 @@ BEGIN
             wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END, pricing.said_time(provider_.breaker_since),
             provider_.breaker_reason,
             CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
-                 WHEN provider_.breaker_until > now_ THEN 'the next probe is made at ' || pricing.said_time(provider_.breaker_until)
+                 WHEN provider_.breaker_until > now_ THEN 'the next probe is made at ' || pricing.said_time(provider_.breaker_until) || ' at the latest'
                  ELSE 'the next task is the probe' END);
         RETURN;
     END IF;

@@ -1,0 +1,161 @@
+"""What clients ask for and workers serve: a request can wait, and never keeps others from being served."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import demand
+from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.refresh import Refresher
+from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.integration.test_roles import a_login
+from pricing_pipeline_tests.refreshing import is_idle, refreshing, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+template = sample_template
+
+
+@pytest.fixture
+def client(server: TestServer, owner_url: str, core: Core) -> Iterator[psycopg.Connection[Any]]:
+    """A session of a login that is a client and nothing else; documents of a type "earned" can be read."""
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('earned', 'earnings', 60)"
+    )
+    with (
+        a_login(server, owner_url, "pricing_client") as (_, url),
+        psycopg.connect(url, autocommit=True) as session,
+    ):
+        yield session
+
+
+def requests(core: Core) -> list[tuple[str, str]]:
+    return [
+        (row.kind, row.symbol)
+        for row in core.rows("SELECT kind, symbol FROM pricing.pair_requests ORDER BY request_id")
+    ]
+
+
+def test_b7_reads_of_names_that_are_no_instruments_ask_for_nothing(
+    core: Core, client: psycopg.Connection[Any]
+) -> None:
+    """A client's reads of long invented names stopped all checks: their request came first again each time."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    for symbol in ("INVENTED", "x" * 200_000, ""):
+        client.execute("SELECT pricing.document('earned', %s)", [symbol])
+    assert requests(core) == []
+    client.execute("SELECT pricing.document('earned', 'AAPL')")
+    assert ("seen", "AAPL") in requests(core)
+    with pytest.raises(DBAPIError, match="symbol_is_sane"):
+        core.rows(
+            "INSERT INTO pricing.pair_requests (data_type, symbol, kind)"
+            " VALUES ('earned', repeat('x', 41), 'seen')"
+        )
+
+
+def test_b7_who_watches_is_served_before_who_reads(core: Core) -> None:
+    core.rows(
+        "INSERT INTO pricing.pair_requests (data_type, symbol, kind)"
+        " SELECT 'equity_quote', 'S' || n, 'seen' FROM generate_series(1, 6000) AS n"
+    )
+    core.rows("SELECT pricing.heartbeat('ann', '{equity_quote}', '{IBM}', false)")
+    core.enqueue_due()
+    assert core.statuses() == {"IBM": "pending"}
+
+
+def test_b8_a_request_that_fails_costs_no_other(core: Core) -> None:
+    core.rows(
+        "CREATE FUNCTION pricing.fail_on_bad() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN IF NEW.symbol = ''BAD'' THEN RAISE ''no such thing''; END IF; RETURN NEW; END'"
+    )
+    core.rows(
+        "CREATE TRIGGER fail_on_bad BEFORE INSERT ON pricing.instruments"
+        " FOR EACH ROW EXECUTE FUNCTION pricing.fail_on_bad()"
+    )
+    core.rows("SELECT pricing.heartbeat('ann', '{equity_quote,equity_quote}', '{BAD,GOOD}', false)")
+    core.enqueue_due()
+    assert core.statuses() == {"GOOD": "pending"}
+    assert requests(core) == []
+    assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'serve_requests'") == 1
+
+
+def test_g2_what_no_worker_has_taken_up_counts_as_owed(core: Core, clock: Clock) -> None:
+    clock.stop()
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("SELECT pricing.heartbeat('bob', '{equity_quote}', '{NEW}', false)")
+
+    def freshness() -> demand.Freshness:
+        with core.engine.connect() as connection:
+            (row,) = demand.freshness(connection, [QUOTE])
+        return row
+
+    assert (freshness().due, freshness().is_calm) == (1, False)
+    clock.advance(31)
+    assert (freshness().late, freshness().is_calm) == (1, False)
+
+
+def test_a10_a_read_answers_although_requests_are_locked(core: Core, client: psycopg.Connection[Any]) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '1 hour'")
+    with core.owner.begin() as connection:
+        connection.execute(text("LOCK TABLE pricing.pair_requests IN SHARE MODE"))
+        began = time.monotonic()
+        (row,) = client.execute("SELECT symbol FROM pricing.price('AAPL')").fetchall()
+        assert row == ("AAPL",)
+        assert time.monotonic() - began < 2.9
+
+
+def test_b8_a_type_is_not_deleted_behind_an_open_reader_and_nobody_waits_behind_that(
+    core: Core, client: psycopg.Connection[Any]
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('brief', 'quote', 1)"
+    )
+    with client.transaction():
+        client.execute("SELECT pricing.history('equity_quote', 'AAPL', '2020-01-01', '2030-01-01')")
+        with pytest.raises(DBAPIError, match="data type brief cannot be deleted now"):
+            core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'brief'")
+    core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'brief'")
+
+
+LOCKS = {
+    "its own drain": "SELECT FROM pricing.drains FOR UPDATE",
+    "a key that is being registered": "SELECT pricing.register_keys('twelvedata', '{second}')",
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_b8_a_worker_makes_calls_although_a_row_of_its_own_is_locked(
+    core: Core, sandbox: RunningSandbox, lock: str
+) -> None:
+    """A lock was taken for a database that does not answer, and no call was made."""
+    with refreshing(core.engine, sandbox.url) as refresher, core.engine.connect() as other:
+        _hold_two_keys(refresher)
+        core.call("SELECT pricing.begin_drain('other', 'run', 600)")
+        other.execute(text(LOCKS[lock]))
+        core.heartbeat("ann", (NAV, "118632"))
+        work_until(refresher, is_idle(core))
+        other.rollback()
+    assert core.statuses() == {"118632": "completed"}
+
+
+def _hold_two_keys(refresher: Refresher) -> None:
+    """Have the worker register a second key of Twelve Data."""
+    refresher._clients["twelvedata"].replace_keys({"default": SANDBOX_KEY, "second": SANDBOX_KEY})
+
+
+def test_b17_a_lost_turn_is_made_anew(core: Core) -> None:
+    core.rows("DELETE FROM pricing.turns")
+    core.enqueue(QUOTE, "AAPL")
+    assert core.claim_one().symbols == ["AAPL"]
+    assert core.one("SELECT count(*) FROM pricing.turns WHERE name = 'claim'") == 1
