@@ -247,11 +247,12 @@ BEGIN
                 now_ + make_interval(mins => r.default_ttl_minutes))),
             became_due_at = NULL, owed_since = NULL, failures = 0, held_until = NULL, last_failure = NULL
         FROM (SELECT free.data_type, free.symbol
-              FROM unnest(done.types, done.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
-                  -- By a range of one value, in the order that only the right index has: those of an empty table look alike.
+              -- By a range of values, in the order that only the right index has: those of an empty table look alike.
+              FROM (SELECT DISTINCT u.data_type FROM unnest(done.types) AS u (data_type)) kinds CROSS JOIN LATERAL (
                   SELECT x.data_type, x.symbol FROM pricing.demand x
-                  WHERE x.data_type = u.data_type AND x.symbol BETWEEN u.symbol AND u.symbol
-                  ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free) g
+                  WHERE x.data_type = kinds.data_type AND x.symbol = ANY (done.symbols)
+                  ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
+              WHERE (free.data_type, free.symbol) IN (SELECT u.data_type, u.symbol FROM unnest(done.types, done.symbols) AS u (data_type, symbol))) g
         JOIN pricing.data_type_registry r USING (data_type)
         LEFT JOIN pricing.latest_prices l ON (l.data_type, l.symbol) = (g.data_type, g.symbol)
         WHERE (d.data_type, d.symbol) = (g.data_type, g.symbol);
