@@ -1417,7 +1417,7 @@ GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,bigint) TO pricing_w
 CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,integer,pricing.call_allowance) TO pricing_reader, pricing_worker;
 
--- Looks whether the database's clock was set since duties last ran. Set back: moves all times that work waits for with it. Set forward by more than a day: keeps duties that throw things away from running for an hour. Returns true if the transaction should end now: it holds many rows, or must be tried again.
+-- Looks whether the database's clock was set since duties last ran. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pricing_worker;
 
@@ -1650,6 +1650,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_providers(timestamp with time zone,interv
 CREATE FUNCTION pricing.move_tasks(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE sql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_tasks(timestamp with time zone,interval) TO pricing_worker;
 
+-- Moves all times that work waits for back by a step.
+CREATE FUNCTION pricing.move_times(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) TO pricing_worker;
+
 -- A time that was stored before the clock was set back, on the clock as it is now. What does not lie more than a minute ahead stays.
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
@@ -1657,6 +1661,10 @@ GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp 
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
+CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
 CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1669,6 +1677,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_outage(bigint) TO pricing_worker;
 -- Records what one call said of days that are stored already, and which of the bars it brought are not final or are so now.
 CREATE FUNCTION pricing.note_overlap(wanted_type text, from_provider text, from_call bigint, restated jsonb, symbols text[], times timestamp with time zone[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],timestamp with time zone[]) TO pricing_worker;
+
+-- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
+CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
 
 -- Nobody knows its sessions; it is not asked about again for a week.
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;

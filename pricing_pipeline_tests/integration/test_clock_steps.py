@@ -7,10 +7,11 @@ nothing that is young is thrown away.
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from pricing_pipeline import demand
 from pricing_pipeline.domain import FailureKind
@@ -510,7 +511,7 @@ def test_b15_rows_that_somebody_holds_are_moved_as_soon_as_they_are_free(
         thread.start()
         thread.join(PATIENCE)
         assert not thread.is_alive()
-        assert "no other session holds" in warned(core)[-1]
+        assert "no other session has their rows locked" in warned(core)[-1]
     tick(core)
     assert core.one(
         "SELECT lease_until <= pricing.clock() + interval '1 minute' FROM pricing.api_call_queue_live"
@@ -536,3 +537,30 @@ def test_every_time_that_is_stored_is_decided_on() -> None:
             decided |= {f"{name.strip('`')}.{column.strip().strip('`')}" for column in columns.split(",")}
     stored = {name for name in stored if not name.startswith(("api_call_queue_", "alembic"))}
     assert decided == stored
+
+
+def test_b11_a_locked_row_keeps_neither_duties_nor_later_looks_from_going_on(
+    core: Core, clock: Clock
+) -> None:
+    """The step stays noted, and is followed once, as soon as the row is free."""
+    core.enqueue(QUOTE, "AAPL")
+    core.claim_one()
+    tick(core)
+    lease = core.task("AAPL").lease_until
+    with core.owner.begin() as connection:
+        connection.execute(text("SELECT FROM pricing.provider_state FOR UPDATE"))
+        clock.advance(-HOUR)
+        core.one("SELECT pricing.run_duties()")
+        for _ in range(2):
+            clock.advance(11)
+            assert "recover_tasks" in core.one("SELECT pricing.run_duties()")
+        assert core.task("AAPL").lease_until == lease, "nothing is half moved"
+    for _ in range(3):
+        clock.advance(5)
+        tick(core)
+    moved = core.task("AAPL")
+    assert moved.status == "pending" or lease - moved.lease_until < timedelta(seconds=HOUR + 60)
+    clock.advance(61)
+    tick(core)
+    assert core.task("AAPL").status == "pending"
+    assert core.one("SELECT count(*) FROM pricing.warnings WHERE message LIKE '%was set back by about%'") == 1

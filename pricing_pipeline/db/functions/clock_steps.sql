@@ -5,43 +5,86 @@ CREATE OR REPLACE FUNCTION pricing.follow_clock(now_ timestamptz) RETURNS boolea
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     -- Some duty runs every ten seconds, so this is the time as it was a moment ago.
-    known timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d);
+    known timestamptz := (SELECT max(greatest(d.last_success_at, d.last_failure_at)) FROM pricing.duties d WHERE d.duty <> 'follow_clock');
+    -- While a step is noted and not followed yet: last_failure_at is when it was noticed, not_before the time as it would be.
+    noted pricing.duties;
     step interval;
 BEGIN
-    IF known > now_ + interval '10 seconds' THEN
+    SELECT * INTO noted FROM pricing.duties d WHERE d.duty = 'follow_clock';
+    step := noted.not_before - noted.last_failure_at;
+    IF known > greatest(now_ + interval '10 seconds', noted.not_before) THEN
         -- Seconds, not days: a day may have 23 hours in the session's time zone.
-        step := make_interval(secs => extract(epoch FROM known - now_)::float8);
-        PERFORM pricing.move_demand(now_, step);
-        PERFORM pricing.move_tasks(now_, step);
-        PERFORM pricing.move_calls(now_, step);
-        PERFORM pricing.move_plans(now_, step);
-        PERFORM pricing.move_providers(now_, step);
-        UPDATE pricing.duties d SET last_success_at = d.last_success_at - step, last_failure_at = d.last_failure_at - step,
-                                    not_before = d.not_before - step;
-        PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
-            'the database''s clock was set back by about %s, from %s: pauses, leases and schedules were moved with it, and prices keep their age',
-            pricing.said_span(step), pricing.said_time(known)), '01000');
+        step := coalesce(step, '0') + make_interval(secs => extract(epoch FROM known - now_)::float8);
+        PERFORM pricing.note_step(now_, known, step);
+    ELSIF known < now_ - interval '4 minutes' THEN
+        PERFORM pricing.note_gap(now_, known);
+    ELSIF step IS NULL AND known <= now_ + interval '10 seconds' AND noted.not_before IS NOT NULL THEN
+        UPDATE pricing.duties d SET not_before = NULL WHERE d.duty = 'follow_clock';
+    END IF;
+    IF step IS NULL THEN
+        RETURN false;
+    END IF;
+    BEGIN
+        PERFORM pricing.move_times(now_, step);
+        UPDATE pricing.duties d SET last_success_at = now_, last_failure_at = NULL, last_error = NULL WHERE d.duty = 'follow_clock';
         RETURN true;
-    ELSIF known < now_ - interval '1 day' THEN
-        INSERT INTO pricing.duties AS d (duty, not_before)
-        SELECT v.name, now_ + interval '1 hour' FROM (VALUES ('forget_views'), ('prune'), ('thin_history')) AS v (name)
-        ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        PERFORM pricing.warn('follow_clock', 'clock', 'the database''s clock was set back; times are moved with it as soon as no other session has their rows locked: ' || SQLERRM, SQLSTATE);
+        RETURN false;
+    END;
+END $$;
+COMMENT ON FUNCTION pricing.follow_clock(timestamptz) IS
+    'Looks whether the database''s clock was set since duties last ran. Set back: notes the step, and moves all times that work waits for with it, now or as soon as their rows are free. Set forward: keeps what cannot be undone from being done at once. Returns true if the transaction should end now, because it holds many rows.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_step(now_ timestamptz, known timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    UPDATE pricing.duties d SET last_success_at = d.last_success_at - s.by, last_failure_at = d.last_failure_at - s.by, not_before = d.not_before - s.by
+    FROM (SELECT x.duty, known - now_ AS by FROM pricing.duties x WHERE x.duty <> 'follow_clock' ORDER BY 1 FOR UPDATE SKIP LOCKED) s
+    WHERE d.duty = s.duty;
+    INSERT INTO pricing.duties AS d (duty, last_failure_at, last_error, not_before)
+    VALUES ('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step)
+    ON CONFLICT ON CONSTRAINT duties_pkey
+        DO UPDATE SET last_failure_at = excluded.last_failure_at, last_error = excluded.last_error, not_before = excluded.not_before;
+    PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
+        'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, and prices keep their age',
+        pricing.said_span(known - now_), pricing.said_time(known)), '01000');
+END $$;
+COMMENT ON FUNCTION pricing.note_step(timestamptz, timestamptz, interval) IS
+    'Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_gap(now_ timestamptz, known timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
+    INSERT INTO pricing.duties AS d (duty, not_before)
+    SELECT v.name, now_ + v.wait FROM (VALUES
+        ('clean_subscriptions', interval '2 minutes', interval '0'), ('forget_views', interval '1 hour', interval '1 day'),
+        ('prune', interval '1 hour', interval '1 day'), ('thin_history', interval '1 hour', interval '1 day')) AS v (name, wait, gap)
+    WHERE known < now_ - v.gap ORDER BY 1
+    ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
+    IF known < now_ - interval '1 day' THEN
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
             'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
             pricing.said_span(now_ - known), pricing.said_time(now_ + interval '1 hour')), '01000');
     END IF;
-    IF known < now_ - interval '4 minutes' THEN
-        -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
-        INSERT INTO pricing.duties AS d (duty, not_before) VALUES ('clean_subscriptions', now_ + interval '2 minutes')
-        ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
-    END IF;
-    RETURN false;
-EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-    PERFORM pricing.warn('follow_clock', 'clock', 'the database''s clock was set back; times are moved with it as soon as no other session holds their rows: ' || SQLERRM, SQLSTATE);
-    RETURN true;
 END $$;
-COMMENT ON FUNCTION pricing.follow_clock(timestamptz) IS
-    'Looks whether the database''s clock was set since duties last ran. Set back: moves all times that work waits for with it. Set forward by more than a day: keeps duties that throw things away from running for an hour. Returns true if the transaction should end now: it holds many rows, or must be tried again.';
+COMMENT ON FUNCTION pricing.note_gap(timestamptz, timestamptz) IS
+    'The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_times(now_ timestamptz, step interval) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM pricing.move_demand(now_, step);
+    PERFORM pricing.move_tasks(now_, step);
+    PERFORM pricing.move_calls(now_, step);
+    PERFORM pricing.move_plans(now_, step);
+    PERFORM pricing.move_providers(now_, step);
+END $$;
+COMMENT ON FUNCTION pricing.move_times(timestamptz, interval) IS 'Moves all times that work waits for back by a step.';
 
 
 CREATE OR REPLACE FUNCTION pricing.moved_back(at timestamptz, now_ timestamptz, step interval) RETURNS timestamptz
