@@ -217,7 +217,7 @@ def test_a8_a_pair_that_somebody_holds_is_passed_over_and_comes_back_a_second_la
     dies(there, seconds=1200)
     back = "SELECT count(*) FROM pricing.demand WHERE due_at <= pricing.clock()"
     all_back_off(there)
-    there.core.rows("UPDATE pricing.outages SET answered_at = pricing.clock()")
+    there.core.rows("UPDATE pricing.outages SET answered_at = pricing.clock() + interval '1 second'")
     with there.core.engine.connect() as other:
         other.execute(text("SELECT FROM pricing.demand WHERE symbol = 'S0001' FOR UPDATE"))
         assert there.tend() == 2
