@@ -224,7 +224,7 @@ def test_a8_a_pair_that_somebody_holds_is_passed_over_and_comes_back_a_second_la
     assert there.core.one(back) == 2
     there.move(1)
     assert there.tend() == 1
-    there.move(15)
+    there.move(16)
     there.tend()
     assert there.core.one("SELECT count(*) FROM pricing.outages") == 0
 
