@@ -370,7 +370,8 @@ def test_b7_leaving_and_holding_read_their_own_pairs(reads: Callable[..., Reads]
     for function in ("unsubscribe", "hold", "release"):
         seen = reads(f"SELECT pricing.{function}('user 1', %s, %s)", *pairs)
         assert seen.scanned <= {"holdings"}, "a small table is read whole"
-        assert seen.total < 300, (function, seen.rows)
+        # Twenty, and index entries of rows that other tests have rolled back.
+        assert seen.total < 1000, (function, seen.rows)
 
 
 def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
