@@ -368,10 +368,11 @@ def test_a10_a_read_of_what_is_fresh_or_queued_reads_little(reads: Callable[...,
 def test_b7_leaving_and_holding_read_their_own_pairs(reads: Callable[..., Reads]) -> None:
     pairs = (["equity_quote"] * 3, ["S1", "S2", "S3"])
     for function in ("unsubscribe", "hold", "release"):
-        seen = reads(f"SELECT pricing.{function}('user 1', %s, %s)", *pairs)
+        statement = f"SELECT pricing.{function}('user 1', %s, %s)"
+        reads(statement, *pairs)  # passes once by what other tests have left behind
+        seen = reads(statement, *pairs)
         assert seen.scanned <= {"holdings"}, "a small table is read whole"
-        # Twenty, and index entries of rows that other tests have rolled back.
-        assert seen.total < 1000, (function, seen.rows)
+        assert seen.total < 300, (function, seen.rows)
 
 
 def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
