@@ -1212,6 +1212,10 @@ GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.begin_drain(worker_name text, run text, seconds integer) RETURNS uuid LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_worker;
 
+-- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
+CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+
 -- What is watched or held, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
 CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
@@ -1450,7 +1454,7 @@ CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolea
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;
 
 -- Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.
-CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
+CREATE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.heartbeat(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.
@@ -2031,7 +2035,7 @@ GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
 
--- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s or a quarter of the TTL, whichever is longer, whatever keeps it away; due, owed for less, or never fetched; refused, its task died of a fault of the symbol and it backs off; fresh.
+-- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh.
 CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 

@@ -22,10 +22,10 @@ _CAP = "53400"
 class Freshness:
     """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
 
-    Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), whatever keeps it
-    away; `due` for less, or was never fetched; `refused` backs off after a fault of its symbol; `paused` is an
-    instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known; `missing` are due or late
-    without one.
+    Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), or for longer than
+    30 s if it never had one, whatever keeps it away; `due` for less; `refused` backs off after a fault of its symbol;
+    `paused` is an instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known; `missing`
+    are due or late without one.
     """
 
     data_type: str
@@ -42,8 +42,8 @@ class Freshness:
 
     @property
     def is_calm(self) -> bool:
-        """True when some watched pair is on time, and each other one too or it has itself to blame."""
-        return self.fresh + self.due > 0 and self.late == 0 and self.missing == 0
+        """True when some watched pair has its price on time, and none is late."""
+        return self.late == 0 and self.fresh + self.due > self.missing
 
 
 @dataclass(frozen=True, slots=True)

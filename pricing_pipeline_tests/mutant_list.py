@@ -308,7 +308,7 @@ MUTANTS = (
     Mutant(
         "sessions of one user begin new pairs at once",
         f"{_FUNCTIONS}/demand.sql",
-        "heartbeat",
+        "begin_watching",
         "    PERFORM pricing.lock_allowance(user_id);\n",
         "",
         (f"{_SESSIONS}::test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock",),

@@ -156,7 +156,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         minimum_interval_seconds=_EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Says of each watched data type, at once and then about every half TTL, that no price is late. "
-        "When some are, or were never fetched, it says nothing, and the freshness policy warns and then fails. "
+        "When some are, or none was fetched yet, it says nothing, and the freshness policy warns and then fails. "
         "When a type turns late, and when it is on time again, it evaluates the check on_time at once.",
     )
     def sensor(

@@ -96,8 +96,25 @@ def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: 
     core.refresh()
     first = stage.tick(SENSOR, waiting.cursor)
     assert told(first) == [QUOTE]
-    core.heartbeat("ann", (QUOTE, "MSFT"))
-    assert told(stage.tick(SENSOR)) == [], "one pair has no price yet"
+
+
+def test_g2_a_new_pair_silences_its_type_once_it_waits_for_30_s(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    """Where viewers come all the time, some pair always waits for its first price. That alone is no trouble."""
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    core.refresh()
+    core.heartbeat("ann", (FX, "GBP/USD"))
+    clock.advance(29)
+    waiting = stage.tick(SENSOR)
+    assert told(waiting) == [FX]
+    assert metadata(waiting, FX)["reason"] == "2 watched prices: 1 fresh, 1 due. 1 was never fetched."
+    clock.advance(2)
+    late = stage.tick(SENSOR, waiting.cursor)
+    assert (told(late), judged(late)) == ([], {FX: False})
+    core.refresh()
+    back = stage.tick(SENSOR, late.cursor)
+    assert (told(back), judged(back)) == ([FX], {FX: True})
 
 
 def test_g2_a_new_type_is_told_of_at_once(stage: Stage, core: Core) -> None:

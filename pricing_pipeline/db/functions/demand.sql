@@ -4,12 +4,10 @@
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
 RETURNS integer
--- Plans that a session made while few watched must serve when many do.
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET lock_timeout = '2s' AS $$
+-- Plans that a session made while few watched must serve when many do, and making them takes three times as long as the rest.
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    new_types text[];
-    new_symbols text[];
     kept integer;
 BEGIN
     -- Nearly every heartbeat is for pairs that are known already, and ends here: an upsert of the same rows takes
@@ -31,27 +29,36 @@ BEGIN
             RETURN 0;
         END IF;
     END IF;
+    RETURN pricing.begin_watching(user_id, data_types, symbols, at_once);
+END $$;
+COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[], boolean) IS
+    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.';
 
-    IF kept IS NULL OR EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types))
-       OR EXISTS (SELECT FROM unnest(data_types, symbols) AS u (data_type, symbol) WHERE u.data_type IS NULL OR u.symbol IS NULL) THEN
-        PERFORM pricing.check_pairs(data_types, symbols);
+
+CREATE OR REPLACE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET lock_timeout = '2s' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    new_types text[];
+    new_symbols text[];
+BEGIN
+    PERFORM pricing.check_pairs(data_types, symbols);
+    IF EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
         -- A type that was retired must not end what its viewers see of the others.
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
         FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
         WHERE r.is_active;
-        UPDATE pricing.active_subscriptions a SET last_seen_at = now_
-        FROM (SELECT u.data_type, u.symbol FROM unnest(data_types, symbols) AS u (data_type, symbol) ORDER BY 1, 2) known
-        WHERE (a.user_id, a.data_type, a.symbol) = (heartbeat.user_id, known.data_type, known.symbol);
+        RETURN pricing.heartbeat(user_id, data_types, symbols, at_once);
     END IF;
     -- From here on the sessions of one user take turns, so that its caps hold for all of them together. What is known is
     -- looked for, not run into: whoever waits for the turn may have it locked.
     PERFORM pricing.lock_allowance(user_id);
     WITH entered AS (
         INSERT INTO pricing.active_subscriptions AS a (user_id, data_type, symbol, subscribed_at, last_seen_at)
-        SELECT DISTINCT heartbeat.user_id, u.data_type, u.symbol, now_, now_
+        SELECT DISTINCT begin_watching.user_id, u.data_type, u.symbol, now_, now_
         FROM unnest(data_types, symbols) AS u (data_type, symbol)
         WHERE (SELECT x.symbol FROM pricing.active_subscriptions x
-               WHERE x.user_id BETWEEN heartbeat.user_id AND heartbeat.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+               WHERE x.user_id BETWEEN begin_watching.user_id AND begin_watching.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
                ORDER BY x.user_id LIMIT 1) IS NULL
         ORDER BY 2, 3 ON CONFLICT ON CONSTRAINT active_subscriptions_pkey DO NOTHING
         RETURNING a.data_type, a.symbol)
@@ -60,10 +67,9 @@ BEGIN
         RETURN 0;
     END IF;
 
-    PERFORM pricing.check_pairs(new_types, new_symbols);
     PERFORM pricing.check_symbols(new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
-        (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = heartbeat.user_id));
+        (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_watching.user_id));
     -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
     IF at_once THEN
         PERFORM pricing.serve_pairs('watched', new_types, new_symbols);
@@ -72,8 +78,8 @@ BEGIN
     END IF;
     RETURN cardinality(new_types);
 END $$;
-COMMENT ON FUNCTION pricing.heartbeat(text, text[], text[], boolean) IS
-    'Says that a user looks at these pairs now. Creates missing instruments (unverified) and queues what is missing or stale: at_once, or as soon as a worker serves the request. Returns the number of new pairs.';
+COMMENT ON FUNCTION pricing.begin_watching(text, text[], text[], boolean) IS
+    'What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user''s caps. Returns how many were new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void

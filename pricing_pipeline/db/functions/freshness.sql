@@ -11,7 +11,7 @@ BEGIN
     SELECT d.data_type, d.symbol,
            CASE WHEN EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
                                                                  AND (i.update_mode <> 'api' OR NOT i.is_active)) THEN 'paused'
-                WHEN owed.since <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) THEN 'late'
+                WHEN owed.since <= now_ - owed.grace THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN d.held_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
@@ -19,19 +19,22 @@ BEGIN
                 ELSE 'fresh' END,
            CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at
     FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type)
-    CROSS JOIN LATERAL (SELECT least(d.owed_since, d.became_due_at, d.due_at) AS since) owed
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
+    CROSS JOIN LATERAL (
+        SELECT least(d.owed_since, d.became_due_at, d.due_at) AS since,
+               -- Whoever has no price at all looks at an empty place.
+               CASE WHEN l.fetched_at IS NULL THEN interval '30 seconds'
+                    ELSE greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) END AS grace) owed
     WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
       -- A pair outlives its last viewer; nothing is owed to nobody.
       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
     UNION ALL
     -- What a client has begun to watch, and no worker has taken up yet.
-    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4)
-                                       THEN 'late' ELSE 'due' END, min(p.requested_at), NULL
+    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late' ELSE 'due' END, min(p.requested_at), NULL
     FROM pricing.pair_requests p JOIN pricing.data_type_registry r USING (data_type)
     WHERE p.kind = 'watched' AND r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
       AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol))
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s or a quarter of the TTL, whichever is longer, whatever keeps it away; due, owed for less, or never fetched; refused, its task died of a fault of the symbol and it backs off; fresh.';
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh.';
