@@ -1180,7 +1180,7 @@ GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, 
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 
--- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits half a second at most.
+-- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits a quarter of a second at most.
 CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
 
@@ -1278,8 +1278,8 @@ GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timesta
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a second.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+-- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a tenth of a second.
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
@@ -1489,7 +1489,7 @@ GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_wor
 CREATE FUNCTION pricing.hold_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 
--- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider cannot fetch them (is_misrouted), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
+-- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
 
@@ -1504,7 +1504,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
 
--- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call.
+-- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it, or was so at most 10 s ago, the longest that a call takes. Each has an open call.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
 
@@ -1665,6 +1665,10 @@ GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp 
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
+CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,timestamp with time zone) TO pricing_worker;
 
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1898,6 +1902,10 @@ GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) T
 CREATE FUNCTION pricing.sample_freshness() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.sample_freshness() TO pricing_worker;
 
+-- Has a claim leave units to the most urgent task that has waited for a minute and needs more than are left: nothing after it is picked, in the second and third of each five minutes that it waits. Only if it fits as soon as calls are a minute old. Otherwise each unit that comes free would go to cheaper work.
+CREATE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamp with time zone) RETURNS pricing.call_allowance LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
@@ -1930,11 +1938,11 @@ CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer,
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
-CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
 
 -- All that becomes of a call for quotes, one of each symbol, when every one is newer than the last, near to it, within its bounds and in its currency: stored, its tasks finished, the call settled. Returns how many were added to history; no row, with nothing changed, when any of that is not so, or the claim has lost any task.
-CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
 
 -- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -165,9 +165,9 @@ def hold_log(connection: Connection, call: Call) -> None:
     connection.execute(query("queue.hold_log"), {"call_id": call.id})
 
 
-def be_brief(connection: Connection) -> None:
+def be_brief(connection: Connection, *, milliseconds: int) -> None:
     """Let this transaction wait for a lock of another session for a tenth of a second at most, but for the fence."""
-    connection.execute(query("queue.be_brief"))
+    connection.execute(query("queue.be_brief"), {"milliseconds": milliseconds})
 
 
 def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
@@ -213,9 +213,18 @@ def tend_outages(connection: Connection) -> int:
     return int(connection.execute(query("queue.tend_outages")).scalar_one())
 
 
-def providers_with_work(connection: Connection) -> dict[str, int]:
-    """Providers that have pending tasks, with the most calls each may have in flight."""
-    return dict(driver_rows(connection, driver_query("queue.providers_with_work"), {}))
+class ProviderWithWork(NamedTuple):
+    """A provider that has pending tasks: how many calls it may have in flight, and its most urgent task's priority."""
+
+    provider: str
+    max_in_flight: int
+    priority: int
+
+
+def providers_with_work(connection: Connection) -> list[ProviderWithWork]:
+    """Providers that have pending tasks, those with the most urgent one first."""
+    rows = driver_rows(connection, driver_query("queue.providers_with_work"), {})
+    return [ProviderWithWork(*row) for row in rows]
 
 
 def is_busy(connection: Connection) -> bool:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date
@@ -61,8 +61,11 @@ _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
 _LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
-_LOCKED_SECONDS = 5.0
-"""How long a provider is passed over whose row another session has locked."""
+_SHORT_SECONDS = 0.25
+_LOCKED_SECONDS = 4.0
+"""How long a provider is passed over whose row another session has locked: at first, and at most."""
+_PATIENCE_SECONDS = 5.0
+"""How long a provider with work waits for a thread, at most, while more urgent ones are busy."""
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -97,6 +100,14 @@ class _InFlight:
     began: float
 
 
+@dataclass(frozen=True, slots=True)
+class _PassedOver:
+    """A provider whose row is locked: until when (by the monotonic clock) and for how long it is passed over."""
+
+    until: float
+    seconds: float
+
+
 Report = Callable[[Sequence[Tally]], None]
 """Receives what was done since the last report, by data type; called from the draining thread."""
 
@@ -125,7 +136,8 @@ class Refresher:
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken, self._are_requests_told = threading.Event(), threading.Event()
-        self._passed_over: dict[str, float] = {}
+        self._passed_over: dict[str, _PassedOver] = {}
+        self._without_thread: dict[str, float] = {}
         self._wake_up: WakeUp | None = None
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
@@ -404,27 +416,39 @@ class Refresher:
         now = time.monotonic()
         busy = Counter(one.call.provider for one in self._in_flight.values())
         waiting = {
-            provider: most
-            for provider, most in queue.providers_with_work(connection).items()
-            if provider in self._clients and self._passed_over.get(provider, now) <= now
+            one.provider: one
+            for one in queue.providers_with_work(connection)
+            if one.provider in self._clients and not self._is_passed_over(one.provider, now)
         }
+        urgency = {name: one.priority for name, one in waiting.items()}
         share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
-        for at_most in (share, MAX_IN_FLIGHT):
-            for provider, most in list(waiting.items()):
-                free = min(MAX_IN_FLIGHT - len(self._in_flight), min(most, at_most) - busy[provider])
-                if free <= 0:
-                    continue
-                calls = self._claim(connection, provider, free)
-                if calls is None:
-                    return  # one wait for a lock is enough for one round
-                for call in calls:
-                    self._submit(call, partial(self._make, call))
-                busy[provider] += len(calls)
-                if len(calls) < free:
-                    del waiting[provider]  # it allows no more now
+        for name in self._in_turn(waiting, busy, now):
+            free = min(self._free(), min(waiting[name].max_in_flight, share) - busy[name])
+            if free <= 0:
+                continue
+            calls = self._claim(connection, name, free)
+            busy[name] += len(calls)
+            if len(calls) < free:
+                del waiting[name]  # it allows no more now
+            else:  # what it has most urgent need not be what it can be asked for
+                urgency[name] = max(task.priority for task in calls[-1].tasks)
+        for name in sorted(waiting, key=lambda name: -urgency[name]):
+            free = min(self._free(), waiting[name].max_in_flight - busy[name])
+            if free > 0:
+                self._claim(connection, name, free)
 
-    def _claim(self, connection: Connection, provider: str, most: int) -> list[Call] | None:
-        """Claim at most so many calls of a provider; None, after a second, when another session has its row locked."""
+    def _free(self) -> int:
+        return MAX_IN_FLIGHT - len(self._in_flight)
+
+    def _in_turn(self, waiting: Iterable[str], busy: Mapping[str, int], now: float) -> list[str]:
+        """Providers as they come, but first those that have waited for a thread for too long."""
+        since = {name: self._without_thread.get(name, now) for name in waiting if not busy.get(name)}
+        self._without_thread = since
+        return sorted(waiting, key=lambda name: min(since.get(name, now) + _PATIENCE_SECONDS, now))
+
+    def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
+        """Claim and begin at most so many calls of a provider; none when another session has its row locked."""
+        self._without_thread.pop(provider, None)
         keys = self._clients[provider].key_names
         try:
             calls = queue.claim(connection, provider, self._worker, most, self._run_id, keys)
@@ -432,20 +456,30 @@ class Refresher:
             if not is_locked(error):
                 raise
             self._pass_over(provider)
-            return None
-        if self._passed_over.pop(provider, None) is not None:
+            return []
+        passed = self._passed_over.pop(provider, None)
+        if passed is not None and passed.seconds > _SHORT_SECONDS:
             _LOG.warning("%s is no longer locked", provider)
+        for call in calls:
+            self._submit(call, partial(self._make, call))
         return calls
+
+    def _is_passed_over(self, provider: str, now: float) -> bool:
+        passed = self._passed_over.get(provider)
+        return passed is not None and now < passed.until
 
     def _pass_over(self, provider: str) -> None:
         """Another session has locked the provider's row: go on with the others, and look again in a while."""
-        if provider not in self._passed_over:
+        before = self._passed_over.get(provider)
+        # A claim of another worker takes moments: only what stays locked is worth a word and a longer while.
+        if before is not None and before.seconds == _SHORT_SECONDS:
             _LOG.warning(
                 "%s is passed over, for another session has locked its row; docs/operations.md, "
                 '"Something is locked", tells how to find that session',
                 provider,
             )
-        self._passed_over[provider] = time.monotonic() + _LOCKED_SECONDS
+        seconds = _SHORT_SECONDS if before is None else min(2 * before.seconds, _LOCKED_SECONDS)
+        self._passed_over[provider] = _PassedOver(time.monotonic() + seconds, seconds)
 
     def _collect(self, timeout: float) -> None:
         """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""
@@ -481,8 +515,9 @@ class Refresher:
             _LOG.exception("call %d to %s failed on a fault of ours", call.id, call.provider)
             failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
         else:
-            with self._settling:
-                return settling.settle_answer(self._engine, call, fetched, autocommit=self._autocommit)
+            return settling.settle_answer(
+                self._engine, call, fetched, autocommit=self._autocommit, turn=self._settling
+            )
         return settling.settle_failure(self._engine, call, failure)
 
 

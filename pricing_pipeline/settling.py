@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date
 from functools import partial
@@ -48,6 +49,7 @@ _LOG = logging.getLogger(__name__)
 _KEY_REFUSED_PAUSE = 60.0
 _LOCKED_PAUSE = 10.0
 """A lock that was not released within a second may be kept for minutes: so long the provider is not asked again."""
+_ANY_TIME: AbstractContextManager[object] = nullcontext()
 _LOCKED_SECONDS = 2.0
 """How long to look for the part of an answer that a lock of another session keeps from being stored."""
 
@@ -96,20 +98,23 @@ class Tally:
         self.providers |= other.providers
 
 
-def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: Engine | None = None) -> Tally:
+def settle_answer(
+    engine: Engine,
+    call: Call,
+    fetched: Fetched,
+    *,
+    autocommit: Engine | None = None,
+    turn: AbstractContextManager[object] = _ANY_TIME,
+) -> Tally:
     """Store what the call brought and finish its tasks: at once, or in parts when the database refuses the whole.
 
-    `autocommit` is the engine by `autocommitting`; who settles many answers makes it once.
+    `autocommit` is the engine by `autocommitting`; who settles many answers makes it once. The whole is stored in its
+    `turn`, the parts out of turn: what waits for locks must not keep other answers from being stored.
     """
     try:
         try:
-            tally = None
-            if _may_be_good(call, fetched.answer):
-                tally = transact(
-                    autocommit or autocommitting(engine), lambda session: _settle_good(session, call, fetched)
-                )
-            if tally is None:
-                tally = transact(engine, lambda connection: _settle(connection, call, fetched))
+            with turn:
+                tally = _settle_whole(engine, call, fetched, autocommit or autocommitting(engine))
         except DBAPIError as error:
             if not (is_refusal(error) or is_locked(error)):
                 raise
@@ -128,6 +133,14 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: E
         )
         tally = _give_back(engine, call, failed)
     return _counted(call, fetched.wire_bytes, tally)
+
+
+def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engine) -> Tally:
+    if _may_be_good(call, fetched.answer):
+        tally = transact(autocommit, lambda session: _settle_good(session, call, fetched))
+        if tally is not None:
+            return tally
+    return transact(engine, lambda connection: _settle(connection, call, fetched))
 
 
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:
@@ -206,6 +219,7 @@ def _all_stored(call: Call, observations: Sequence[Observation], added: int, rev
 
 def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
     """Store, finish and close in one transaction behind the fence."""
+    queue.be_brief(connection, milliseconds=500)
     held = queue.held(connection, call)
 
     def finish(ids: list[int]) -> None:
@@ -315,7 +329,7 @@ def _store_in_parts(
     ids = {task.id for task in call.tasks if task.symbol in symbols}
 
     def work(connection: Connection) -> Tally:
-        queue.be_brief(connection)
+        queue.be_brief(connection, milliseconds=100)
         held = queue.held(connection, call, ids)
         queue.hold_log(connection, call)
         return _store(

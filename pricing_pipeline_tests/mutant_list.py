@@ -298,6 +298,22 @@ MUTANTS = (
         (f"{_FETCHING}::test_contract_17_a_deadlock_gives_the_task_back_at_no_cost",),
     ),
     Mutant(
+        "no units are saved for a task that needs many",
+        f"{_FUNCTIONS}/claim.sql",
+        "claim_calls",
+        "IF allowed.is_scarce THEN",
+        "IF false THEN",
+        (f"{_CLAIMS_MOVE}::test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time",),
+    ),
+    Mutant(
+        "an answer waits for locks in its turn",
+        "pricing_pipeline/settling.py",
+        "",
+        "            with turn:\n                tally = _settle_whole",
+        "            with _ANY_TIME:\n                tally = _settle_whole",
+        (f"{_SESSIONS}::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",),
+    ),
+    Mutant(
         "a finish waits for demand that is locked",
         f"{_FUNCTIONS}/queue.sql",
         "finish_held",
@@ -461,8 +477,8 @@ MUTANTS = (
             (
                 "a backfill takes the one call of a viewer",
                 "claim_calls",
-                "(NOT allowed.is_single OR NOT pricing.has_viewers_waiting(wanted_provider))",
-                "true",
+                " AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0)",
+                "",
             ),
             (
                 "a probe is of several tasks",

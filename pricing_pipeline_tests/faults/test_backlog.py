@@ -182,7 +182,7 @@ def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core:
     core.throttle(TWELVEDATA, 3600)
     while True:
         with core.engine.connect() as connection:
-            providers = queue.providers_with_work(connection)
+            providers = [one.provider for one in queue.providers_with_work(connection)]
         if MFAPI not in providers:
             break
         for provider in providers:

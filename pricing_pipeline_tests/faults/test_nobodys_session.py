@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -395,6 +395,53 @@ def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_
     audit(core)
 
 
+def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """Four answers are stored at a time. Eight with locked rows kept all others waiting for eight seconds."""
+    core.lift_limits(batch_size=100)
+    names = [f"S{number}" for number in range(60)]
+    core.heartbeat("ann", *((QUOTE, name) for name in names))
+    core.refresh()
+    clock.advance(120)
+    core.enqueue(QUOTE, *names)
+    call = core.claim_one()
+    holder = sessions("owner")
+    holder.execute("SELECT FROM pricing.latest_prices FOR UPDATE")
+    in_turn: list[float] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            in_turn.append(time.monotonic() - began)
+
+    took = seconds(lambda: settle_answer(core.engine, call, good(core, call), turn=turn()))
+    assert in_turn[0] < 1 < took
+    assert {task.status for task in core.tasks() if task.status != "completed"} == {"scheduled"}
+
+
+def test_fault_27_a_locked_row_of_duties_stops_no_duty_and_no_look(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """After a pause of five minutes each look wanted to note something there, waited for two seconds and failed."""
+    core.call("SELECT pricing.run_duties()")
+    holder = sessions("owner")
+    holder.execute(
+        "UPDATE pricing.duties SET last_error = NULL WHERE duty IN ('clean_subscriptions', 'follow_clock')"
+    )
+    for step in (300, -3600, 86400 * 2):
+        clock.advance(step)
+        for _ in range(3):
+            clock.advance(20)
+            assert seconds(lambda: core.call("SELECT pricing.run_duties()")) < BOUND
+        holder.execute("SELECT 1")
+    clock.advance(20)
+    assert "recover_tasks" in core.call("SELECT pricing.run_duties()")
+
+
 def test_fault_27_a_provider_that_is_locked_is_passed_over_and_said_once(
     core: Core, sandbox: RunningSandbox, sessions: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -403,6 +450,7 @@ def test_fault_27_a_provider_that_is_locked_is_passed_over_and_said_once(
     holder.execute("SELECT FROM pricing.provider_state WHERE provider = 'twelvedata' FOR UPDATE")
     with refreshing(core.engine, sandbox.url) as refresher:
         work_until(refresher, lambda: core.task("118632").status == "completed")
+        work_until(refresher, lambda: "is passed over" in caplog.text)
         assert core.task("AAPL").status == "pending"
         holder.rollback()
         work_until(refresher, lambda: core.task("AAPL").status == "completed")

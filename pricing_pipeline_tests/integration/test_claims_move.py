@@ -2,11 +2,12 @@
 
 The invariant (FAULTS 28), for any mix of tasks, limits, quota, keys, breakers and faults: if one task alone could be
 called now, a claim returns a call; what cannot be called hides nothing; among what can be called priority decides.
+One exception: for a task that waits for more units than are left, they are saved during two of each five minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -30,7 +31,7 @@ FETCHERS = {QUOTE: "quote", DAILY: "daily_bars", LACKING: "profile"}
 SYMBOLS = tuple("ABCDEF")
 SHARES = {-2: 75, -1: 90}
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
-TASK = "id, data_type, symbol, provider, status, priority, est_bytes, failure_kind, errors"
+TASK = "id, data_type, symbol, provider, status, priority, est_bytes, enqueued_at, failure_kind, errors"
 CLAIM = "SELECT call_id, claim_token, ids, priorities FROM pricing.claim_calls(%s, 'w', %s)"
 MODES = ("free", "delayed", "one_in_flight", "refused", "probing", "open")
 
@@ -140,7 +141,7 @@ class ClaimMachine(RuleBasedStateMachine):
         first = callable_tasks[0]
         backfills = [task.id for task in callable_tasks if task.priority == -2]
         is_backfills_turn = (
-            state.claims % 10 == 9 and backfills and (not single or not self._has_viewers(provider, calls))
+            state.claims % 10 == 9 and backfills and not (single and callable_tasks[0].priority > 0)
         )
         assert (backfills[0] if is_backfills_turn else first.id) in calls[0].ids, "priority decides"
         units = self._rows(
@@ -228,14 +229,24 @@ class ClaimMachine(RuleBasedStateMachine):
         }
         pending = self._pending(provider)
         left = self._units_left(provider)
+        saved_for = next((task for task in pending if self._is_saved_for(task, left)), None)
         return [
             task
-            for task in pending
+            for task in (pending if saved_for is None else pending[: pending.index(saved_for)])
             if task.data_type in (QUOTE, DAILY)
             and task.symbol not in busy
             and self._cost(task) <= left
             and task.est_bytes <= self._quota_room(provider, task.priority)
         ]
+
+    def _is_saved_for(self, task: Any, left: int) -> bool:
+        waited = (self.now - task.enqueued_at).total_seconds()
+        return bool(
+            task.data_type in (QUOTE, DAILY)
+            and left < self._cost(task) <= self._limit(task.provider)
+            and 60 <= round(waited) % 300 <= 180
+            and task.est_bytes <= self._quota_room(task.provider, task.priority)
+        )
 
     def _may_ask(self, provider: str) -> bool:
         state = self._state(provider)
@@ -266,12 +277,6 @@ class ClaimMachine(RuleBasedStateMachine):
         )
         return bool(
             state.breaker != "closed" or collector.request_delay_ms or collector.max_in_flight == 1 or refused
-        )
-
-    def _has_viewers(self, provider: str, calls: Sequence[Any]) -> bool:
-        """Whether a person waited before these calls were claimed."""
-        return any(task.priority > 0 for task in self._pending(provider)) or any(
-            priority > 0 for call in calls for priority in call.priorities
         )
 
     def _units_left(self, provider: str) -> int:
@@ -428,6 +433,79 @@ def test_b8_a_task_that_costs_more_than_a_limit_allows_dies_in_words_and_stops_n
     assert dear.errors[-1]["message"] == (
         'one symbol costs 10 units of twelvedata, and its limit "minute" allows 8. If your plan allows more, '
         "raise units in pricing.provider_limits; else route equity_daily to another provider"
+    )
+
+
+def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(
+    core: Core, clock: Clock
+) -> None:
+    """A viewer waited for ever behind cheap backfills: each of eight units a minute went to one of them."""
+    core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 7500")
+    core.rows(
+        "UPDATE pricing.provider_capabilities"
+        " SET batch_size = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
+    )
+    core.enqueue(QUOTE, *(f"S{number}" for number in range(300)), priority=-2)
+    asked = []
+    for turn in range(60):
+        if turn == 10:
+            core.enqueue(DAILY, "DEAR", priority=50)
+        clock.advance(7.6)
+        for call in core.claim(max_calls=5):
+            asked += call.symbols
+            core.finish_call(call)
+    before = asked.index("DEAR")
+    assert 17 <= before <= 20, "nothing is saved for it in its first minute"
+    assert len(asked) - before > 20, "others go on after it"
+
+
+def test_b8_units_are_not_saved_for_what_a_day_does_not_allow_any_more(core: Core, clock: Clock) -> None:
+    core.rows("UPDATE pricing.provider_limits SET units = 8 WHERE provider = 'twelvedata'")
+    core.rows(
+        "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
+        " VALUES ('twelvedata', 'daily', 12, 'UTC')"
+    )
+    core.rows(
+        "UPDATE pricing.provider_capabilities"
+        " SET batch_size = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
+    )
+    core.enqueue(QUOTE, *(f"S{number}" for number in range(5)))
+    assert len(core.claim(max_calls=5)) == 5
+    core.enqueue(DAILY, "DEAR", priority=50)
+    clock.advance(100)
+    core.enqueue(QUOTE, "IBM")
+    assert [call.symbols for call in core.claim(max_calls=5)] == [["IBM"]]
+
+
+def test_a2_a_viewers_task_that_cannot_be_called_leaves_backfills_their_turn(core: Core) -> None:
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000000, request_delay_ms = 1")
+    core.rows(
+        "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
+        " VALUES ('twelvedata', date_trunc('hour', pricing.clock(), 'UTC'), 500000)"
+    )
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1")
+    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
+    core.enqueue(QUOTE, "LARGE", priority=9)
+    core.rows("UPDATE pricing.api_call_queue_live SET est_bytes = 600000 WHERE symbol = 'LARGE'")
+    core.enqueue(QUOTE, *(f"S{number}" for number in range(15)), priority=0)
+    asked = []
+    for _ in range(10):
+        (call,) = core.claim(max_calls=5)
+        asked += call.symbols
+        core.finish_call(call)
+        core.rows("UPDATE pricing.provider_state SET last_call_at = NULL")
+    assert asked[-1] == "BACK"
+
+
+def test_b8_tasks_of_a_provider_that_was_switched_off_fail_in_words(core: Core) -> None:
+    core.enqueue(DAILY, "FB", days=SPRING, priority=-2)
+    core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'")
+    core.call("SELECT pricing.fail_impossible_tasks()")
+    (task,) = core.tasks("FB")
+    assert (task.status, task.failure_kind) == ("failed", "misconfigured")
+    assert task.errors[-1]["message"].startswith(
+        "twelvedata is switched off, and no other provider serves equity_daily"
     )
 
 

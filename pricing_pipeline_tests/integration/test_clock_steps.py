@@ -433,7 +433,57 @@ def test_c3_days_that_are_to_come_are_not_covered(core: Core, clock: Clock) -> N
     )
 
 
+def test_c3_a_duty_whose_row_was_locked_during_a_step_goes_on_when_it_is_free(
+    core: Core, clock: Clock
+) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.claim_one()
+    tick(core)
+    with core.owner.begin() as connection:
+        connection.execute(
+            text("SELECT FROM pricing.duties WHERE duty IN ('recover_tasks', 'expire_calls') FOR UPDATE")
+        )
+        clock.advance(-3 * DAY)
+        for _ in range(3):
+            tick(core)
+    clock.advance(61)
+    assert {"recover_tasks", "expire_calls"} <= set(tick(core))
+    assert core.statuses() == {"AAPL": "pending"}
+    clock.advance(20)
+    assert {"recover_tasks", "expire_calls"} <= set(tick(core))
+    assert len(warned(core)) == 1, "and the step is followed once"
+
+
+def test_c3_a_step_that_is_taken_back_before_it_was_followed_is_forgotten(core: Core, clock: Clock) -> None:
+    """A pause that a provider asked for is kept, though the step could not be followed while a row was locked."""
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    core.refresh()
+    tick(core)
+    core.throttle(TWELVEDATA, 1800)
+    until = core.one("SELECT blocked_until FROM pricing.provider_keys")
+    with core.owner.begin() as connection:
+        connection.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
+        clock.advance(-HOUR)
+        tick(core)
+        clock.advance(HOUR)
+        tick(core)
+    clock.advance(20)
+    tick(core)
+    assert core.one("SELECT blocked_until FROM pricing.provider_keys") == until
+
+
 # What cannot be undone
+
+
+def test_b8_time_that_nobody_worked_does_not_make_a_snoozed_task_give_up(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.fail(core.claim_one(), FailureKind.THROTTLED, "too fast")
+    tick(core)
+    clock.advance(2 * DAY)
+    tick(core)
+    core.call("SELECT pricing.promote_tasks()")
+    core.fail(core.claim_one(), FailureKind.THROTTLED, "too fast")
+    assert core.statuses() == {"AAPL": "scheduled"}
 
 
 def test_b9_a_step_forward_throws_nothing_away_for_an_hour(core: Core, clock: Clock) -> None:

@@ -401,7 +401,7 @@ def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     ]
     assert listed[-1]["last_error"] == "no such symbol"
     assert busy
-    assert providers == {TWELVEDATA: 8}
+    assert providers == [(TWELVEDATA, 8, 2)]
 
 
 def test_b11_providers_with_work_are_found_without_reading_the_queue(core: Core) -> None:
@@ -409,5 +409,5 @@ def test_b11_providers_with_work_are_found_without_reading_the_queue(core: Core)
     core.enqueue(QUOTE, *(f"S{number}" for number in range(3_000)))
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        assert queue.providers_with_work(connection) == {TWELVEDATA: 8}
+        assert queue.providers_with_work(connection) == [(TWELVEDATA, 8, 1)]
         assert rows_read(connection) - before < 100

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
 
+from pricing_pipeline import refresh
 from pricing_pipeline.errors import ProviderDown
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.refresh import Refresher
@@ -75,6 +78,13 @@ def in_flight(refresher: Refresher) -> Counter[str]:
     return Counter(one.call.provider for one in refresher._in_flight.values())
 
 
+def look_again(refresher: Refresher) -> None:
+    """As if each pause of a provider that is passed over had ended."""
+    for name, passed in refresher._passed_over.items():
+        refresher._passed_over[name] = replace(passed, until=0.0)
+    refresher._start_calls()
+
+
 def end_one(refresher: Refresher, client: Slow) -> None:
     """One of the provider's calls ends, and the free thread is handed on."""
     client.let_go()
@@ -133,10 +143,55 @@ def test_b8_a_provider_whose_state_somebody_has_locked_is_passed_over(
     enqueue(core, "omega", 3)
     with core.owner.begin() as connection:
         connection.execute(text("SELECT FROM pricing.provider_state WHERE provider = 'alpha' FOR UPDATE"))
-        refresher._start_calls()
-        refresher._start_calls()
+        for _ in range(4):
+            look_again(refresher)
         assert in_flight(refresher) == {"omega": 3}
     assert caplog.text.count("alpha is passed over, for another session has locked its row") == 1
-    refresher._passed_over.update(alpha=0.0)
-    refresher._start_calls()
+    look_again(refresher)
     assert in_flight(refresher) == {"alpha": 3, "omega": 3}
+
+
+def test_b8_providers_that_are_locked_keep_nobody_from_the_others(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]]
+) -> None:
+    """One round waited for one lock and ended: with six of nine providers locked, three that were free had no call."""
+    refresher, _ = slow
+    for provider in PROVIDERS:
+        enqueue(core, provider, 3, priority=1 if provider == "omega" else 9)
+    with core.owner.begin() as connection:
+        connection.execute(
+            text("SELECT FROM pricing.provider_state WHERE provider IN ('alpha', 'beta', 'gamma') FOR UPDATE")
+        )
+        began = time.monotonic()
+        refresher._start_calls()
+        assert time.monotonic() - began < 2
+        assert in_flight(refresher) == {"omega": 3}
+
+
+def test_a2_what_is_left_over_goes_to_what_can_be_called_most_urgently(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]]
+) -> None:
+    """The most urgent task of alpha cannot be paid for: that lends its backfills no place."""
+    refresher, _ = slow
+    enqueue(core, "alpha", 1, priority=99)
+    core.rows("UPDATE pricing.api_call_queue_live SET est_bytes = 1000000000000")
+    enqueue(core, "alpha", 30, priority=-2)
+    enqueue(core, "beta", 30, priority=5)
+    enqueue(core, "omega", 30, priority=4)
+    refresher._start_calls()
+    assert in_flight(refresher) == {"alpha": 3, "beta": 4, "omega": 3}
+
+
+def test_b17_with_more_providers_than_threads_each_has_one_in_the_end(
+    core: Core, slow: tuple[Refresher, dict[str, Slow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresher, clients = slow
+    monkeypatch.setattr(refresh, "MAX_IN_FLIGHT", 3)
+    for provider in PROVIDERS:
+        enqueue(core, provider, 30, priority=4 if provider == "omega" else 5)
+    refresher._start_calls()
+    end_one(refresher, clients["alpha"])
+    assert in_flight(refresher) == {"alpha": 1, "beta": 1, "gamma": 1}, "priority decides"
+    monkeypatch.setattr(refresh, "_PATIENCE_SECONDS", 0.0)
+    end_one(refresher, clients["alpha"])
+    assert in_flight(refresher) == {"omega": 1, "beta": 1, "gamma": 1}, "who has waited too long comes first"

@@ -197,7 +197,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     widest AS (
         SELECT DISTINCT ON (n.provider) n.* FROM narrowest n ORDER BY n.provider, n.units DESC),
     judged AS (
-        SELECT q.id, q.data_type, c.fetcher IS NULL AS is_misrouted, CASE
+        SELECT q.id, q.data_type, c.fetcher IS NULL OR NOT p.is_active AS is_misrouted, CASE
+            WHEN NOT p.is_active THEN pg_catalog.format(
+                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route in pricing.provider_routing',
+                q.provider, q.data_type)
             WHEN c.fetcher IS NULL THEN pg_catalog.format(
                 '%s cannot fetch %s, which the data type %s is made of. Route it to another provider in pricing.provider_routing',
                 q.provider, r.fetcher, q.data_type)
@@ -216,4 +219,4 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT j.id, j.data_type, j.is_misrouted, j.message FROM judged j WHERE j.message IS NOT NULL
 $$;
 COMMENT ON FUNCTION pricing.impossible_tasks() IS
-    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider cannot fetch them (is_misrouted), one symbol costs more than a limit allows, or its bytes are more than the quota allows.';
+    'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.';

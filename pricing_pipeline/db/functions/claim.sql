@@ -2,7 +2,9 @@
 --
 -- If one waiting task alone could be called now, a claim returns a call. So a task is picked only if it could be called
 -- alone: its provider can fetch it, and its units and bytes fit into what is left. What cannot be called is passed over
--- and hides nothing. Tasks that can never be called are failed by a duty (fail_impossible_tasks in by_hand.sql).
+-- and hides nothing, with one exception: for a task that has waited for a minute for more units than are left at a time,
+-- they are saved during two of each five minutes (save_units). Tasks that can never be called are failed by a duty
+-- (fail_impossible_tasks in by_hand.sql).
 
 CREATE OR REPLACE FUNCTION pricing.claim_calls(
     wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL, keys text[] DEFAULT NULL,
@@ -11,14 +13,13 @@ RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, wind
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;
     state pricing.provider_state;
     allowed pricing.call_allowance;
     tasks pricing.picked_task[];
-    first_pick pricing.picked_task[];
     may_resume boolean;
     has_resumed boolean := false;
     planned record;
@@ -38,12 +39,10 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pricing.await_claims();
-
-    -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
-    -- time, it would take the place of a person's.
-    IF state.claims % 10 = 9 AND (NOT allowed.is_single OR NOT pricing.has_viewers_waiting(wanted_provider)) THEN
-        first_pick := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807);
+    IF allowed.is_scarce THEN
+        allowed := pricing.save_units(wanted_provider, allowed, now_);
     END IF;
+
     -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
     -- one for a moment. It looks from the first task on as soon as it finds too little.
     may_resume := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
@@ -54,7 +53,11 @@ BEGIN
     IF NOT has_resumed THEN
         tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
     END IF;
-    tasks := first_pick || tasks;
+    -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
+    -- time, it would take the place of a person's.
+    IF state.claims % 10 = 9 AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
+        tasks := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807) || tasks;
+    END IF;
 
     FOR planned IN SELECT * FROM pricing.group_calls(wanted_provider, tasks, allowed.most_calls) LOOP
         planned.tasks := pricing.fitting_tasks(planned.tasks, planned.units_per_call, planned.units_per_symbol, allowed);
@@ -100,7 +103,7 @@ BEGIN
     WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, text, text[], boolean, interval) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a second.';
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a tenth of a second.';
 
 
 CREATE OR REPLACE FUNCTION pricing.allowance_of(
@@ -110,6 +113,7 @@ DECLARE
     allowed pricing.call_allowance;
     collector pricing.data_collectors;
     has_refused boolean;
+    units_limit integer;
 BEGIN
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = state.provider AND p.is_active;
     IF collector.provider IS NULL OR (state.breaker_until > now_ AND NOT pricing.may_probe_early(state, now_)) THEN
@@ -119,7 +123,7 @@ BEGIN
     IF state.claims % 32 = 31 OR state.last_call_at > now_ THEN
         PERFORM pricing.count_units(state.provider, now_);
     END IF;
-    SELECT r.key_name, r.units_left, r.is_feeling INTO allowed.key_name, allowed.units_left, has_refused
+    SELECT r.key_name, r.units_left, r.is_feeling, r.units_limit INTO allowed.key_name, allowed.units_left, has_refused, units_limit
     FROM pricing.key_room(state.provider, now_) r
     WHERE r.is_usable AND r.units_left > 0 AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(collector.request_delay_ms > 0 AND state.last_call_at > now_ - make_interval(
@@ -133,15 +137,58 @@ BEGIN
     allowed.most_calls := CASE WHEN allowed.is_single THEN 1 ELSE max_calls END;
     allowed.bytes_used := pricing.bytes_used(state.provider, now_);
     allowed.quota_bytes := collector.quota_bytes;
+    allowed.units_limit := units_limit;
+    allowed.before_urgency := 2147483647;
+    allowed.before_cadence := 0;
+    allowed.before_id := 0;
     -- Locking more rows than the units can pay for would be work for nothing.
     SELECT CASE WHEN allowed.is_probe THEN 1
                 ELSE least(allowed.most_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
-                           CASE WHEN min(c.units_per_symbol) > 0 THEN greatest(allowed.units_left / min(c.units_per_symbol), 1) END) END
-    INTO allowed.most_tasks FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
+                           CASE WHEN min(c.units_per_symbol) > 0 THEN greatest(allowed.units_left / min(c.units_per_symbol), 1) END) END,
+           max(c.units_per_call + c.units_per_symbol) > allowed.units_left
+    INTO allowed.most_tasks, allowed.is_scarce FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
     RETURN allowed;
 END $$;
 COMMENT ON FUNCTION pricing.allowance_of(pricing.provider_state, text[], integer, timestamptz) IS
     'What a provider allows now: the key with the most room, its units, the bytes of the quota, how many calls and tasks. NULL = no call. Exact only under the lock of the provider_state row.';
+
+
+CREATE OR REPLACE FUNCTION pricing.save_units(wanted_provider text, allowed pricing.call_allowance, now_ timestamptz)
+RETURNS pricing.call_allowance
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    longer_left bigint;
+    waiting record;
+BEGIN
+    -- Hours and days are not waited for: nothing would be called meanwhile.
+    SELECT min(coalesce(own.units, l.units) - (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+                                               WHERE (c.provider, c.key_name) = (wanted_provider, allowed.key_name)
+                                                 AND c.counted_at > pricing.limit_start(l, now_)))
+    INTO longer_left
+    FROM pricing.provider_limits l
+    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, allowed.key_name)
+    WHERE l.provider = wanted_provider AND coalesce(l.window_seconds, 86400) > 60;
+    SELECT (-first.priority) AS urgency, first.cadence_minutes, first.id INTO waiting
+    FROM (SELECT q.* FROM pricing.api_call_queue_live q
+          WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
+          ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1000) first
+    JOIN pricing.data_type_registry r USING (data_type)
+    JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
+    CROSS JOIN LATERAL (SELECT c.units_per_call + c.units_per_symbol AS units) cost
+    WHERE r.is_active AND cost.units > allowed.units_left AND cost.units <= least(allowed.units_limit, longer_left)
+      -- Not all the time: others who use the key may take whatever comes free.
+      AND extract(epoch FROM now_ - first.enqueued_at)::bigint % 300 BETWEEN 60 AND 180
+      AND allowed.bytes_used + first.est_bytes <= pricing.quota_for(allowed.quota_bytes, first.priority)
+    ORDER BY (-first.priority), first.cadence_minutes, first.id LIMIT 1;
+    IF FOUND THEN
+        allowed.before_urgency := waiting.urgency;
+        allowed.before_cadence := waiting.cadence_minutes;
+        allowed.before_id := waiting.id;
+    END IF;
+    RETURN allowed;
+END $$;
+COMMENT ON FUNCTION pricing.save_units(text, pricing.call_allowance, timestamptz) IS
+    'Has a claim leave units to the most urgent task that has waited for a minute and needs more than are left: nothing after it is picked, in the second and third of each five minutes that it waits. Only if it fits as soon as calls are a minute old. Otherwise each unit that comes free would go to cheaper work.';
 
 
 CREATE OR REPLACE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamptz) RETURNS boolean
@@ -168,7 +215,7 @@ CREATE OR REPLACE FUNCTION pricing.await_claims() RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- Claims take a millisecond or two. If somebody holds the turn for longer, claims go on without it.
-    FOR try IN 1..250 LOOP
+    FOR try IN 1..125 LOOP
         PERFORM FROM pricing.turns t WHERE t.name = 'claim' FOR UPDATE SKIP LOCKED;
         IF FOUND THEN
             RETURN;
@@ -178,7 +225,7 @@ BEGIN
     INSERT INTO pricing.turns (name) VALUES ('claim') ON CONFLICT DO NOTHING;
 END $$;
 COMMENT ON FUNCTION pricing.await_claims() IS
-    'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits half a second at most.';
+    'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits a quarter of a second at most.';
 
 
 CREATE OR REPLACE FUNCTION pricing.pick_tasks(
@@ -202,6 +249,7 @@ BEGIN
         FROM pricing.api_call_queue_live q
         WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
           AND ((-q.priority), q.cadence_minutes, q.id) > (after_urgency, after_cadence, after_id)
+          AND ((-q.priority), q.cadence_minutes, q.id) < (allowed.before_urgency, allowed.before_cadence, allowed.before_id)
           AND q.data_type IN (SELECT k.data_type FROM callable k)
           AND q.est_bytes <= CASE q.priority WHEN -2 THEN backfill_bytes WHEN -1 THEN scheduled_bytes ELSE other_bytes END
           -- Only what an open call has asked for can be in work, and little of what is pending is.
@@ -319,7 +367,7 @@ BEGIN
                        SELECT FROM pricing.second_opinions o WHERE o.call_id = c.call_id AND o.answered_at IS NULL))));
 END $$;
 COMMENT ON FUNCTION pricing.is_in_work(text) IS
-    'Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call.';
+    'Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.';
 
 
 CREATE OR REPLACE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer

@@ -11,6 +11,16 @@ DECLARE
     step interval;
 BEGIN
     SELECT * INTO noted FROM pricing.duties d WHERE d.duty = 'follow_clock';
+    IF noted.last_failure_at IS NOT NULL AND noted.not_before <= now_ THEN
+        -- The clock is where it was again, before the step could be followed.
+        PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
+        noted := NULL;
+    END IF;
+    IF noted.last_failure_at IS NOT NULL AND noted.not_before <= now_ THEN
+        -- The clock is again where it was, before the step could be followed.
+        UPDATE pricing.duties d SET last_failure_at = NULL, last_error = NULL, not_before = NULL WHERE d.duty = 'follow_clock';
+        noted := NULL;
+    END IF;
     step := noted.not_before - noted.last_failure_at;
     IF known > greatest(now_ + interval '10 seconds', noted.not_before) THEN
         -- Seconds, not days: a day may have 23 hours in the session's time zone.
@@ -19,14 +29,15 @@ BEGIN
     ELSIF known < now_ - interval '4 minutes' THEN
         PERFORM pricing.note_gap(now_, known);
     ELSIF step IS NULL AND known <= now_ + interval '10 seconds' AND noted.not_before IS NOT NULL THEN
-        UPDATE pricing.duties d SET not_before = NULL WHERE d.duty = 'follow_clock';
+        PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
     END IF;
     IF step IS NULL THEN
         RETURN false;
     END IF;
     BEGIN
         PERFORM pricing.move_times(now_, step);
-        UPDATE pricing.duties d SET last_success_at = now_, last_failure_at = NULL, last_error = NULL WHERE d.duty = 'follow_clock';
+        -- The time as it would be is kept until no duty has a time ahead of the clock any more.
+        PERFORM pricing.note_duty('follow_clock', NULL, NULL, now_ + step);
         RETURN true;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         PERFORM pricing.warn('follow_clock', 'clock', 'the database''s clock was set back; times are moved with it as soon as no other session has their rows locked: ' || SQLERRM, SQLSTATE);
@@ -43,10 +54,7 @@ BEGIN
     UPDATE pricing.duties d SET last_success_at = d.last_success_at - s.by, last_failure_at = d.last_failure_at - s.by, not_before = d.not_before - s.by
     FROM (SELECT x.duty, known - now_ AS by FROM pricing.duties x WHERE x.duty <> 'follow_clock' ORDER BY 1 FOR UPDATE SKIP LOCKED) s
     WHERE d.duty = s.duty;
-    INSERT INTO pricing.duties AS d (duty, last_failure_at, last_error, not_before)
-    VALUES ('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step)
-    ON CONFLICT ON CONSTRAINT duties_pkey
-        DO UPDATE SET last_failure_at = excluded.last_failure_at, last_error = excluded.last_error, not_before = excluded.not_before;
+    PERFORM pricing.note_duty('follow_clock', now_, 'the clock was set back, and times are not moved yet', now_ + step);
     PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
         'the database''s clock was set back by about %s, from %s: pauses, leases and schedules are moved with it, and prices keep their age',
         pricing.said_span(known - now_), pricing.said_time(known)), '01000');
@@ -59,12 +67,16 @@ CREATE OR REPLACE FUNCTION pricing.note_gap(now_ timestamptz, known timestamptz)
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- Viewers, who say each minute that they are there, seem to be silent: they have time for a heartbeat.
-    INSERT INTO pricing.duties AS d (duty, not_before)
-    SELECT v.name, now_ + v.wait FROM (VALUES
+    PERFORM pricing.note_duty(v.name, d.last_failure_at, d.last_error, now_ + v.wait)
+    FROM (VALUES
         ('clean_subscriptions', interval '2 minutes', interval '0'), ('forget_views', interval '1 hour', interval '1 day'),
         ('prune', interval '1 hour', interval '1 day'), ('thin_history', interval '1 hour', interval '1 day')) AS v (name, wait, gap)
-    WHERE known < now_ - v.gap ORDER BY 1
-    ON CONFLICT ON CONSTRAINT duties_pkey DO UPDATE SET not_before = excluded.not_before;
+    LEFT JOIN pricing.duties d ON d.duty = v.name
+    WHERE known < now_ - v.gap ORDER BY v.name;
+    -- A task that is snoozed again and again gives up when it is a day old. The time that nobody worked is not its fault.
+    UPDATE pricing.api_call_queue_live q SET enqueued_at = q.enqueued_at + make_interval(secs => extract(epoch FROM now_ - known)::float8)
+    FROM (SELECT x.id FROM pricing.api_call_queue_live x WHERE x.errors <> '[]' AND x.enqueued_at <= known ORDER BY x.id FOR UPDATE SKIP LOCKED) mine
+    WHERE q.id = mine.id AND known < now_ - interval '1 hour';
     IF known < now_ - interval '1 day' THEN
         PERFORM pricing.warn('follow_clock', 'clock', pg_catalog.format(
             'duties last ran %s ago, by the database''s clock: the pipeline was off, or the clock was set forward. If the clock is wrong, set it right before %s: until then nothing is pruned or thinned',
@@ -73,6 +85,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.note_gap(timestamptz, timestamptz) IS
     'The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_duty(name text, failed_at timestamptz, error text, until timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    UPDATE pricing.duties d SET last_failure_at = failed_at, last_error = error, not_before = until
+    FROM (SELECT x.duty FROM pricing.duties x WHERE x.duty = note_duty.name FOR UPDATE SKIP LOCKED) mine
+    WHERE d.duty = mine.duty;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM pricing.duties d WHERE d.duty = note_duty.name) THEN
+        INSERT INTO pricing.duties (duty, last_failure_at, last_error, not_before) VALUES (note_duty.name, failed_at, error, until);
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.note_duty(text, timestamptz, text, timestamptz) IS
+    'Notes how a duty failed and until when it is to wait; not, if another session has its row locked.';
 
 
 CREATE OR REPLACE FUNCTION pricing.move_times(now_ timestamptz, step interval) RETURNS void

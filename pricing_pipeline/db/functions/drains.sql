@@ -127,9 +127,11 @@ BEGIN
             -- Last: what locks a provider waits for nothing after it.
             ('watch_providers', interval '10 seconds'), ('reroute_waiting', interval '10 seconds')) AS v (name, every)
         LEFT JOIN pricing.duties d ON d.duty = v.name
-        WHERE coalesce(d.last_success_at <= now_ - v.every, true) AND coalesce(d.not_before <= now_, true)
+        -- A time ahead of the clock says nothing: the clock was set back while somebody had the row locked.
+        WHERE NOT coalesce(d.last_success_at > now_ - v.every AND d.last_success_at <= now_ + interval '10 seconds', false)
+          AND coalesce(d.not_before <= now_, true)
           -- One that fails must not cost every look its patience with locks.
-          AND coalesce(d.last_failure_at <= now_ - least(v.every, interval '1 minute'), true)
+          AND NOT coalesce(d.last_failure_at > now_ - least(v.every, interval '1 minute') AND d.last_failure_at <= now_ + interval '10 seconds', false)
     LOOP
         PERFORM FROM pricing.duties d WHERE d.duty = duty_.name FOR UPDATE SKIP LOCKED;
         CONTINUE WHEN NOT FOUND AND EXISTS (SELECT FROM pricing.duties d WHERE d.duty = duty_.name);

@@ -217,7 +217,7 @@ CREATE OR REPLACE FUNCTION pricing.settle_prices(
     scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
 RETURNS TABLE (added bigint, revised bigint)
 -- Planned once, with all that it calls: a session would plan the first five of each of a dozen statements anew.
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET lock_timeout = '500ms' AS $$
 DECLARE
     held bigint[] := pricing.hold_call(from_call, ids, token);
     late text;

@@ -37,8 +37,8 @@ SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
 SELECT call_id FROM pricing.collector_call_log WHERE call_id = :call_id FOR UPDATE;
 
 -- name: be_brief
--- For this transaction: to wait for a lock of another session is not worth it.
-SET LOCAL lock_timeout = '100ms';
+-- How long this transaction waits for a lock of another session.
+SELECT set_config('lock_timeout', CAST(CAST(:milliseconds AS integer) AS text), true);
 
 -- name: extend
 -- Renew the lease of tasks that this claim still holds; returns their ids.
@@ -58,7 +58,7 @@ SELECT pricing.tend_outages();
 
 -- name: providers_with_work
 -- Providers that have pending tasks, those with the most urgent one first.
-SELECT p.provider, p.max_in_flight FROM pricing.data_collectors p
+SELECT p.provider, p.max_in_flight, first.priority FROM pricing.data_collectors p
 -- In the order of the claim's index, so that it reads one entry of it: EXISTS became a join that read the whole queue.
 CROSS JOIN LATERAL (
     SELECT q.priority, q.cadence_minutes, q.id FROM pricing.api_call_queue_live q
