@@ -182,19 +182,26 @@ def _faults(error: ValidationError, data: object, place: str) -> list[str]:
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         path = [place] if place else []
         at = data
+        *_, last = fault["loc"] or ("",)
         for part in fault["loc"]:
             # A union adds the names of its members, which are not of the answer.
-            if isinstance(at, dict) and (part in at or fault["type"] == "missing"):
+            if isinstance(at, dict) and (part in at or (part == last and fault["type"] == "missing")):
                 at = at.get(part)
             elif isinstance(at, list) and isinstance(part, int):
                 at = at[part]
             else:
                 continue
             path.append(str(part))
-        is_object = fault["type"] in ("model_type", "model_attributes_type", "dict_type")
-        message = "Input should be an object" if is_object else fault["msg"]
-        words.setdefault(".".join(path) or "the whole", message)
+        words.setdefault(".".join(path) or "the whole", _FAULTS.get(fault["type"], fault["msg"]))
     return [f"{name}: {message}" for name, message in words.items()]
+
+
+_FAULTS = {
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Input should be an object"),
+    "decimal_type": "Input should be a number",
+    "none_required": "Input should be null",
+}
+"""Faults of which pydantic speaks in names of Python, or of our models, by its names of them."""
 
 
 def refusal(provider: str, response: Response, *, now: datetime, detail: str = "") -> ProviderError | None:

@@ -24,7 +24,7 @@ from pricing_pipeline.errors import InvalidRange, ProviderDown, ProviderError, S
 from pricing_pipeline.knowledge import Known
 from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import Provider, check_answer
+from pricing_pipeline.providers.base import Provider, Schema, check_answer
 from pricing_pipeline_tests.provider_samples import NOW, SAMPLES, WINDOW, Sample, Value, encoded, literal
 
 CANARY = "canary-key-of-the-contract"
@@ -437,6 +437,20 @@ def changed(node: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]
     return copy
 
 
+def names_of_ours(result: Answer | ProviderError) -> set[str]:
+    """Names of response models, and of Python's and pydantic's types, in what operators are told."""
+    if isinstance(result, Answer):
+        told = [one.message for one in result.failures] + [one.reason for one in result.rejected]
+    else:
+        told = [str(result)]
+    models, names = list(Schema.__subclasses__()), {"NoneType", "Decimal", "dict", "str", "ValidationError"}
+    while models:
+        model = models.pop()
+        names.add(model.__name__)
+        models += model.__subclasses__()
+    return names & set(re.findall(r"\w+", " ".join(told)))
+
+
 def delete(container: Any, key: Any) -> None:
     del container[key]
 
@@ -457,6 +471,7 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     else:
         spoiled = changed(body, path, lambda container, key: container.__setitem__(key, junk[0]))
     result = outcome(sample, encoded(spoiled), asked)
+    assert not names_of_ours(result), (path, junk)
     if isinstance(result, Answer):
         assert {one.symbol for one in result.documents} <= set(asked)
         for one in result.observations:
