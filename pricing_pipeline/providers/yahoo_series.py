@@ -189,13 +189,14 @@ def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
 class _Chart:
     """What a chart's days and splits are. `is_whole`: its prices can be given as they were traded.
 
-    `bars` are those of finished days that were asked for, `rejected` the lines and splits that cannot be true.
+    `tells_actions`: it reaches the present, and so names all splits since its first day, and each can be read. `bars`
+    are those of finished days that were asked for, `rejected` the lines and splits that cannot be true.
     """
 
     zone: ZoneInfo
     first: date
-    reaches_present: bool
     is_whole: bool
+    tells_actions: bool
     splits: Sequence[Split]
     bars: dict[date, list[_Bar]]
     rejected: Sequence[RejectedValue]
@@ -229,14 +230,15 @@ def _read(
     splits, broken = _splits(meta, series, zone)
     reaches_present = any(present <= day <= unfinished for day in days)
     # Bars before a split that cannot be read stay divided by it.
-    is_undone = all(split.observed_at is not None for split in broken) and not any(
-        midnight(day) < split.observed_at for day in found for split in broken if split.observed_at
+    is_undone = all(
+        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
+        for split in broken
     )
     return _Chart(
         zone=zone,
         first=min(days, default=unfinished),
-        reaches_present=reaches_present,
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
+        tells_actions=reaches_present and not broken,
         splits=splits,
         bars=found,
         rejected=(*rejected, *broken),
@@ -339,9 +341,9 @@ def _with_actions(
 ) -> Answer:
     """The answer with its splits, and its dividends as they were paid: Yahoo divides them by later splits, too.
 
-    Without them if it does not reach the present: then it is not known what they were divided by.
+    Without them if it does not tell all splits: then it is not known what they were divided by.
     """
-    if not (chart.reaches_present and chart.is_whole):
+    if not chart.tells_actions:
         return answer
     paid: dict[date, Decimal] = {}
     rejected = []
