@@ -437,7 +437,7 @@ MUTANTS = (
         "a bar that was corrected counts as the same",
         f"{_FUNCTIONS}/prices.sql",
         "revise_bars",
-        "AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)",
+        "AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)",
         "",
         (_BARS_STORED,),
     ),
