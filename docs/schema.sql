@@ -630,6 +630,7 @@ CREATE TABLE pricing.latest_prices (
     cache_ttl_minutes integer  -- Overrides the registry's TTL for this pair; refreshes never touch it.
     adjustment text NOT NULL DEFAULT 'raw'::text  -- That of the pair's history. The newest value is the same on every basis.
     changed_at timestamp with time zone  -- observed_at with which this value first came. A price whose observed_at runs far ahead of it may be frozen at its source.
+    quality text  -- As in price_history, of the bar whose close it is.
     CONSTRAINT latest_prices_pkey PRIMARY KEY (data_type, symbol)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
     CONSTRAINT cache_ttl_is_positive CHECK ((cache_ttl_minutes > 0))
@@ -731,6 +732,7 @@ CREATE TABLE pricing.price_history (
     call_id bigint NOT NULL  -- The call that brought it.
     fetched_at timestamp with time zone NOT NULL  -- When we came to believe it.
     adjustment text NOT NULL DEFAULT 'raw'::text  -- raw = as traded on its day; splits = divided by every split since. One for all values of a symbol in a data type.
+    quality text  -- Which parts of the source's bar were dropped, because they cannot be true beside its close, and why; NULL = none.
     CONSTRAINT price_history_pkey PRIMARY KEY (data_type, symbol, observed_at)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 ) PARTITION BY LIST (data_type);
@@ -755,6 +757,7 @@ CREATE TABLE pricing.price_revisions (
     revised_at timestamp with time zone NOT NULL  -- Until when we believed it.
     revised_by bigint NOT NULL  -- The call that brought another value.
     adjustment text NOT NULL DEFAULT 'raw'::text  -- As in price_history.
+    quality text  -- As in price_history.
     CONSTRAINT price_revisions_pkey PRIMARY KEY (data_type, symbol, observed_at, revised_at)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 );
@@ -1149,7 +1152,7 @@ GRANT EXECUTE ON FUNCTION pricing.add_demand(text[],text[],timestamp with time z
 TRIGGER FUNCTION pricing.add_provider_state() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Values of a pair between two UTC days as decimals, oldest first: as believed at a time (NULL = now), and raw, adjusted for splits, or for total return by what was known then (NULL = as stored, exactly). What is adjusted is rounded to 10 decimals.
-CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.adjusted_prices(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adjusted_prices(text,text,date,date,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
 -- What came after the days of each span (from_day included, until_day not): so many new shares for so many old ones, and the part of a price that dividends left. One row where nothing did.
@@ -1342,6 +1345,10 @@ GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) T
 CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Of the actions of an answer, the dividends that are not below the last price of the two weeks before them, and why each is not believed. What is stored already is not doubted.
+CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
+
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 
@@ -1465,8 +1472,8 @@ GRANT EXECUTE ON FUNCTION pricing.heartbeat(text[],text[]) TO pricing_client, pr
 CREATE FUNCTION pricing.heed_units_left(wanted_provider text, wanted_key text, said_left integer, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp with time zone) TO pricing_worker;
 
--- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only.
-CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+-- Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.
+CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint, quality text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
@@ -1504,7 +1511,7 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
 
--- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it, or was so at most 10 s ago, the longest that a call takes. Each has an open call.
+-- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
 
@@ -1615,16 +1622,16 @@ CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
 -- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
-CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
-GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
+CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], qualities text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
 
 -- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
-CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
-GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
+CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[], qualities text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[],text[]) TO pricing_worker;
 
 -- Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.
 CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -1734,7 +1741,7 @@ CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, 
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
 -- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
-CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be.
@@ -1872,8 +1879,8 @@ CREATE FUNCTION pricing.return_waiting(over pricing.outages) RETURNS integer LAN
 GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_worker;
 
 -- What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.
-CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
-GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[]) TO pricing_worker;
+CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], qualities text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
+GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[]) TO pricing_worker;
 
 -- The provider to be asked for a pair: by the symbol's own rules, then the type's, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task's history. NULL = no active provider serves it.
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1897,6 +1904,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_time(timestamp with time zone) TO pricing
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
+
+-- Whether a part of a bar comes as it is stored; one that was dropped from the answer says nothing against it.
+CREATE FUNCTION pricing.same_part(old bigint, old_scale smallint, given bigint, given_scale smallint, quality text) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.same_part(bigint,smallint,bigint,smallint,text) TO pricing_reader, pricing_worker;
 
 -- Notes how each watched type serves its viewers now. Returns of how many types.
 CREATE FUNCTION pricing.sample_freshness() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

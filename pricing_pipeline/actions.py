@@ -19,7 +19,15 @@ from pricing_pipeline.bars import after, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
+from pricing_pipeline.domain import (
+    Adjustment,
+    Answer,
+    Call,
+    CorporateAction,
+    Dividend,
+    RejectedValue,
+    Split,
+)
 from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
@@ -41,13 +49,20 @@ class StoredAction:
     reason: str | None
 
 
-def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> int:
-    """Store the actions that an answer brought of some symbols, within the caller's transaction.
+def store(
+    connection: Connection,
+    call: Call,
+    answer: Answer,
+    symbols: Collection[str],
+    *,
+    without: Collection[CorporateAction] = (),
+) -> int:
+    """Store the actions that an answer brought of some symbols, but for some, within the caller's transaction.
 
     Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
     """
     told = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
-    found = [_row(action) for action in answer.actions if action.symbol in symbols]
+    found = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
     if not told and not found:
         return 0
     parameters = {
@@ -59,6 +74,27 @@ def store(connection: Connection, call: Call, answer: Answer, symbols: Collectio
         "since": list(told.values()),
     }
     return int(connection.execute(query("actions.merge"), parameters).scalar_one())
+
+
+def doubted(
+    connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
+) -> Mapping[CorporateAction, RejectedValue]:
+    """Dividends of the answer that cannot be true beside the stored prices, its own too, and why."""
+    dividends = {
+        (one.symbol, one.ex_on): one
+        for one in answer.actions
+        if isinstance(one, Dividend) and one.symbol in symbols
+    }
+    if not dividends:
+        return {}
+    rows = json.dumps([_row(one) for one in dividends.values()])
+    found: dict[CorporateAction, RejectedValue] = {}
+    for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
+        entered = f"pricing-pipeline actions add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
+        at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
+        reason = f"{row.reason}. If it is true, enter it: {entered}"
+        found[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+    return found
 
 
 def refined(

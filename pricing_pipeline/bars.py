@@ -32,8 +32,8 @@ class Bars(Sequence[Observation]):
     """Bars of one symbol, one a day, the oldest first: Observations that are made when they are asked for.
 
     Whoever makes it has checked that each could be one: `ordinals` are days in order, the prices are amounts in units
-    of 10^-`scale`, of nine digits at most before the point, above zero and with low and high around the others; volumes
-    are whole numbers, and `texts` spell the closes as the source does.
+    of 10^-`scale`, of nine digits at most before the point and above zero; volumes are whole numbers, and `texts` spell
+    the closes as the source does. Whether a bar's prices can be true beside each other, fields.py says.
     """
 
     __slots__ = (
@@ -223,6 +223,11 @@ def months_of(observations: Iterable[Observation]) -> Counter[date]:
     for day, rows in Counter(row.observed_at.date() for row in observations).items():
         counted[day.replace(day=1)] += rows
     return counted
+
+
+def trimmed_of(observations: Iterable[Observation]) -> int:
+    """How many of them lack parts that were dropped; bars by columns lack none."""
+    return 0 if isinstance(observations, Bars) else sum(row.quality is not None for row in observations)
 
 
 def after(observations: Sequence[Observation], at: datetime) -> Sequence[Observation]:

@@ -42,6 +42,9 @@ def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) 
         "texts": arrays.texts([row.text for row in rows]),
         # A history has one basis, which its newest value shares with every other.
         "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
+        "qualities": arrays.texts([row.quality for row in rows])
+        if any(row.quality for row in rows)
+        else None,
     }
 
 
@@ -69,6 +72,7 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
         "low_amounts": copying.array(copying.bigints(lows), "bigint"),
         "scales": copying.array(copying.smallints(scales), "smallint"),
         "volumes": copying.array(copying.numerics(observations.volumes), "numeric"),
+        "qualities": None,
     }
 
 

@@ -120,7 +120,8 @@ class Observation:
     `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
     UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
     spelling of the price. `currency` is ISO 4217, or None where the source does not say.
-    `adjustment` is of the four prices and, the other way round, of the volume.
+    `adjustment` is of the four prices and, the other way round, of the volume. `quality` says which of the others
+    were dropped beside the close, and why; None where none was.
     """
 
     symbol: str
@@ -133,6 +134,7 @@ class Observation:
     low: Decimal | None = None
     volume: Decimal | None = None
     adjustment: Adjustment = Adjustment.RAW
+    quality: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

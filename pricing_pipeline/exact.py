@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,11 @@ def scale_of(observation: Observation, at_least: int) -> int:
         return at_least
     room = MAX_DIGITS - max(value.adjusted() + 1 for value in values)
     return max(min(at_least, room), *(_decimals(value) for value in values))
+
+
+def do_fit(prices: Sequence[Decimal]) -> bool:
+    """Whether MAX_DIGITS hold each of them at the scale of the finest: a bar is stored at one scale."""
+    return max(price.adjusted() for price in prices) + 1 + max(map(_decimals, prices)) <= MAX_DIGITS
 
 
 def amounts_of(bars: Bars, at_least: int) -> tuple[Column, list[Column]] | None:

@@ -28,6 +28,7 @@ COLUMNS = {
     "provider": "str",
     "call_id": "int64",
     "fetched_at": "datetime64[us, UTC]",
+    "quality": "str",
 }
 """Columns of a frame and their dtypes; objects are Decimals, or None."""
 
@@ -51,6 +52,7 @@ def made(
     adjustments: bytes | None,
     providers: bytes | None,
     call_ids: bytes | None,
+    qualities: bytes | None,
 ) -> DataFrame:
     """The frame of what a query of `db/queries/history.sql` gives by columns; each is None where there are no rows."""
     from pandas import DataFrame
@@ -68,6 +70,7 @@ def made(
         "provider": _texts(providers, rows),
         "call_id": copying.read_bigints(call_ids or b""),
         "fetched_at": _times(fetched_at),
+        "quality": _texts(qualities, rows),
     }
     return DataFrame(columns, index=index, copy=False)
 

@@ -1,9 +1,9 @@
 """Whether values that are well formed can be true of the instrument they are said to be of.
 
 Here lie the rules that need to know what was believed before: currency, bounds, jumps, the basis of a history.
-Pure functions over what the caller has loaded; no database, no clock. What needs no memory (digits, signs, low above
-high, days outside the calendar) is refused where answers are read, in providers/values.py. The rules are told to
-people in docs/truth.md.
+Pure functions over what the caller has loaded; no database, no clock. What needs no memory (digits, signs, days
+outside the calendar) is refused where answers are read, in providers/values.py. A day is judged by its close; which of
+its other prices can be true beside that is told in fields.py. The rules are told to people in docs/truth.md.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from statistics import median
 
 from pricing_pipeline.bars import Bars, StoredValues
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+from pricing_pipeline.fields import are_sound, with_sound_parts
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
 from pricing_pipeline.restatement import RestatementKind, find
 
@@ -58,6 +59,8 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     if isinstance(rows, Bars) and _are_calm(known, rows):
         return Verdict(good=rows)
     verdict = Verdict()
+    if fetcher is Fetcher.DAILY_BARS:
+        rows = with_sound_parts(known, rows)
     rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
     rows = _not_restated(known, rows, verdict)
     passed: list[Observation] = []
@@ -81,7 +84,8 @@ def _are_calm(known: Known, bars: Bars) -> bool:
     """
     unit = Decimal(1).scaleb(-bars.scale)
     return (
-        known.adjustment in (None, bars.adjustment)
+        are_sound(bars)
+        and known.adjustment in (None, bars.adjustment)
         and (None in (known.currency, bars.currency) or known.currency == bars.currency)
         and not (known.restated or known.witnesses or known.others)
         and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
@@ -155,11 +159,10 @@ def _alone(known: Known, row: Observation) -> Doubted | None:
         return Doubted(
             row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
         )
-    low, high = row.low or row.close, row.high or row.close
-    if known.lowest is not None and min(low, row.close) < known.lowest:
-        return Doubted(row, Doubt.BOUNDS, f"{min(low, row.close)} is below the bound of {known.lowest}")
-    if known.highest is not None and max(high, row.close) > known.highest:
-        return Doubted(row, Doubt.BOUNDS, f"{max(high, row.close)} is above the bound of {known.highest}")
+    if known.lowest is not None and row.close < known.lowest:
+        return Doubted(row, Doubt.BOUNDS, f"{row.close} is below the bound of {known.lowest}")
+    if known.highest is not None and row.close > known.highest:
+        return Doubted(row, Doubt.BOUNDS, f"{row.close} is above the bound of {known.highest}")
     return None
 
 

@@ -64,6 +64,7 @@ class Reading:
 class Bar:
     """One value of history. For quotes and NAVs open, high, low and volume are None.
 
+    `quality` says which parts of a bar were dropped beside its close, and why; None where none was.
     `fetched_at` is when we came to believe it, `call_id` the call that brought it; times are UTC.
     """
 
@@ -78,6 +79,7 @@ class Bar:
     fetched_at: datetime
     call_id: int = 0
     adjustment: Adjust = Adjust.RAW
+    quality: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +267,7 @@ def bars(
             fetched_at=row.recorded_at,
             call_id=row.call_id,
             adjustment=Adjust(row.adjustment),
+            quality=row.quality,
         )
         for row in rows
     ]
@@ -454,4 +457,5 @@ def _bar(row: Row[Any]) -> Bar:
         fetched_at=row.recorded_at,
         call_id=row.call_id,
         adjustment=Adjust(row.adjustment),
+        quality=row.quality,
     )

@@ -81,6 +81,7 @@ class HeldValue:
             low=number("low"),
             volume=number("volume"),
             adjustment=Adjustment(self.bar["adjustment"]),
+            quality=self.bar.get("quality"),
         )
 
 
@@ -219,8 +220,8 @@ def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
                 "symbol": value.symbol,
                 "observed_at": None if value.observed_at is None else value.observed_at.isoformat(),
                 "kind": Doubt.REFUSED.value,
-                "value": value.text[:_MAX_VALUE],
-                "reason": value.reason,
+                "value": _storable(value.text[:_MAX_VALUE]),
+                "reason": _storable(value.reason),
             }
         case SymbolFailure():
             return {
@@ -228,8 +229,13 @@ def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
                 "observed_at": None,
                 "kind": Doubt.REFUSED.value,
                 "value": "",
-                "reason": value.message,
+                "reason": _storable(value.message),
             }
+
+
+def _storable(text: str) -> str:
+    """The text with what no text of the database holds as escapes: NUL, and halves of surrogate pairs."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _bar(row: Observation) -> dict[str, str]:
@@ -241,5 +247,6 @@ def _bar(row: Observation) -> dict[str, str]:
         "volume": row.volume,
         "currency": row.currency,
         "adjustment": row.adjustment.value,
+        "quality": row.quality,
     }
     return {name: str(value) for name, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue, quotes
-from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together
+from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together, trimmed_of
 from pricing_pipeline.db.conflicts import is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
@@ -70,7 +70,8 @@ class Tally:
     """What was done for one data type since the last report.
 
     `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine.
+    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine, `trimmed`
+    bars that are believed without some of their parts.
     """
 
     data_type: str
@@ -81,6 +82,7 @@ class Tally:
     revised: int = 0
     failed: int = 0
     held: int = 0
+    trimmed: int = 0
     symbols: set[str] = field(default_factory=set)
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
@@ -93,6 +95,7 @@ class Tally:
         self.revised += other.revised
         self.failed += other.failed
         self.held += other.held
+        self.trimmed += other.trimmed
         self.symbols |= other.symbols
         self.months.update(other.months)
         self.providers |= other.providers
@@ -283,11 +286,12 @@ def _store(
         stored = {row.symbol: row for row in prices.store(connection, call, observations, known)}
     # Where the level of prices is in doubt, so are the splits that they were undone by.
     sure = [symbol for symbol in ids if not judgement.is_level_doubted(verdicts.get(symbol))]
-    actions.store(connection, call, answer, sure)
+    wrong = actions.doubted(connection, call, answer, sure)
+    actions.store(connection, call, answer, sure, without=wrong)
     if call.fetcher is Fetcher.DAILY_BARS:
         actions.note_overlap(connection, call, verdicts, stored)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
-    doubts = judgement.doubts(answer, verdicts, ids)
+    doubts = [*judgement.doubts(answer, verdicts, ids), *wrong.values()]
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
     failures += judgement.unserved(call, verdicts, stored)
@@ -313,6 +317,7 @@ def _store(
         revised=sum(row.revised for row in stored.values()),
         failed=len(failures),
         held=len(doubts),
+        trimmed=trimmed_of(observations),
         symbols=set(done),
         months=months,
     )

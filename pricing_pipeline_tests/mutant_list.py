@@ -16,6 +16,8 @@ _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
 _BARS_STORED = f"{_TESTS}/integration/test_bars_stored.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
+_FIELDS = f"{_TESTS}/unit/test_fields.py"
+_PARTS = f"{_TESTS}/integration/test_parts_of_bars.py"
 _QUOTES = f"{_TESTS}/integration/test_quotes.py"
 _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
@@ -380,6 +382,58 @@ MUTANTS = (
         (f"{_FETCHING}::test_contract_14_old_data_under_a_fresh_answer_is_refused",),
     ),
     Mutant(
+        "a high of ten times the close is believed",
+        "pricing_pipeline/fields.py",
+        "_alone",
+        "if not least <= value <= most:",
+        "if False:",
+        (_FIELDS,),
+    ),
+    Mutant(
+        "an open above its high is believed",
+        "pricing_pipeline/fields.py",
+        "_sound",
+        'given["open"] > given["high"]',
+        'given["open"] > 100 * given["high"]',
+        (_FIELDS,),
+    ),
+    Mutant(
+        "columns of bars are believed whatever their parts",
+        "pricing_pipeline/plausibility.py",
+        "_are_calm",
+        "are_sound(bars)",
+        "True",
+        (_BARS,),
+    ),
+    Mutant(
+        "a part that was dropped takes the place of a stored one",
+        f"{_FUNCTIONS}/prices.sql",
+        "same_part",
+        "(given IS NULL AND quality IS NOT NULL) OR ",
+        "",
+        (
+            f"{_TESTS}/integration/test_misbehaviour.py::test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored",
+        ),
+    ),
+    Mutant(
+        "days that nobody asked for are held one by one",
+        "pricing_pipeline/providers/values.py",
+        "_counted",
+        "if outside and window is not None:",
+        "if False:",
+        (_PARTS,),
+    ),
+    Mutant(
+        "a dividend of more than its price is entered",
+        f"{_FUNCTIONS}/actions.sql",
+        "doubted_dividends",
+        "WHEN 'raw' THEN 1 ELSE",
+        "WHEN 'raw' THEN 1e20 ELSE",
+        (
+            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered",
+        ),
+    ),
+    Mutant(
         "columns of bars are believed whatever is known",
         "pricing_pipeline/plausibility.py",
         "_are_calm",
@@ -399,7 +453,7 @@ MUTANTS = (
         "a bar that was corrected counts as the same",
         f"{_FUNCTIONS}/prices.sql",
         "revise_bars",
-        "AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)",
+        "AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)",
         "",
         (_BARS_STORED,),
     ),

@@ -33,7 +33,7 @@ _IMPORTS = frozenset(
         *("pricing_pipeline.providers.flat", "pricing_pipeline.providers.values"),
     }
 )
-_VALUES = frozenset({"Observation", "Document", "plain_bars"})
+_VALUES = frozenset({"Observation", "Document", "bar_of", "plain_bars"})
 _REACHES = "reaches what these rules cannot see"
 _NAMES = {
     **dict.fromkeys(("Any", "cast"), "turns off the type check that makes a parser validate what it reads"),

@@ -188,6 +188,7 @@ def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
         "fetched_at": bar.fetched_at,
         "call_id": bar.call_id,
         "adjustment": bar.adjustment.value,
+        "quality": bar.quality,
     }
 
 
@@ -208,9 +209,17 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
     def cells(bar: Bar) -> list[object]:
         values = [getattr(bar, name) for name in shown]
         when = _date(bar, kind) if _is_daily(kind) else moment(bar.observed_at)
-        return [when, *("" if value is None else decimal(value) for value in values), bar.currency]
+        prices_ = ("" if value is None else decimal(value) for value in values)
+        return [
+            when,
+            *prices_,
+            bar.currency,
+            *([bar.quality and f"dropped: {bar.quality}"] if is_noted else []),
+        ]
 
-    print_table(["day" if _is_daily(kind) else "time (UTC)", *shown, ""], map(cells, bars), right=shown)
+    is_noted = any(bar.quality for bar in bars)
+    headings = ["day" if _is_daily(kind) else "time (UTC)", *shown, "", *([""] if is_noted else [])]
+    print_table(headings, map(cells, bars), right=shown)
 
 
 def _what_is_counted(

@@ -194,6 +194,7 @@ class Reporter:
             "symbols": dg.MetadataValue.int(len(tally.symbols)),
             "failed": dg.MetadataValue.int(tally.failed),
             "held_as_implausible": dg.MetadataValue.int(tally.held),
+            "bars_without_some_parts": dg.MetadataValue.int(tally.trimmed),
             "calls": dg.MetadataValue.int(tally.calls),
             "bytes": dg.MetadataValue.int(tally.wire_bytes),
         }

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pricing_pipeline.bars import symbols_of
-from pricing_pipeline.domain import Answer, Fetcher, Response, Window
+from pricing_pipeline.domain import Answer, Fetcher, RejectedValue, Response, Window
 from pricing_pipeline.errors import (
     KeyRefused,
     PlanRestricted,
@@ -30,7 +30,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.flat import Rows
-from pricing_pipeline.providers.values import json_number
+from pricing_pipeline.providers.values import json_number, spelling
 
 MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
@@ -144,17 +144,64 @@ def decode_rows(response: Response, name: str) -> tuple[dict[str, object], Rows]
     return body | {name: []}, rows
 
 
-def validate(model: type[SchemaT], data: object, what: str) -> SchemaT:
-    """`data` as `model`. Raises SchemaDrift that names `what` and the first fields that are wrong."""
+def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") -> SchemaT:
+    """`data` as `model`. Raises SchemaDrift that names `what` and the first fields that are wrong.
+
+    `place` is where the data stands in the answer, in front of the names of its fields.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in details[:3])
+        faults = _faults(error, data, place)
         raise SchemaDrift(
-            f"{what} has {len(details)} field(s) unlike its schema ({said(faults)}). "
+            f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
             "The provider may have changed its API; nothing was stored."
         ) from None
+
+
+def validate_rows(
+    model: type[SchemaT], rows: Sequence[object], symbol: str, what: str, *, place: str
+) -> list[SchemaT | RejectedValue]:
+    """Each row as `model`, or refused alone. Raises SchemaDrift when every one is unlike it."""
+    found: list[SchemaT | RejectedValue] = []
+    first: SchemaDrift | None = None
+    for number, row in enumerate(rows):
+        try:
+            found.append(validate(model, row, what, place=f"{place}.{number}"))
+        except SchemaDrift as drift:
+            first = first or drift
+            found.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+    if first is not None and all(isinstance(row, RejectedValue) for row in found):
+        raise first
+    return found
+
+
+def _faults(error: ValidationError, data: object, place: str) -> list[str]:
+    """What is wrong with each field, in words for people: by the names of the answer, never by those of our models."""
+    words: dict[str, str] = {}
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        path = [place] if place else []
+        at = data
+        *_, last = fault["loc"] or ("",)
+        for part in fault["loc"]:
+            # A union adds the names of its members, which are not of the answer.
+            if isinstance(at, dict) and (part in at or (part == last and fault["type"] == "missing")):
+                at = at.get(part)
+            elif isinstance(at, list) and isinstance(part, int):
+                at = at[part]
+            else:
+                continue
+            path.append(str(part))
+        words.setdefault(".".join(path) or "the whole", _FAULTS.get(fault["type"], fault["msg"]))
+    return [f"{name}: {message}" for name, message in words.items()]
+
+
+_FAULTS = {
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Input should be an object"),
+    "decimal_type": "Input should be a number",
+    "none_required": "Input should be null",
+}
+"""Faults of which pydantic speaks in names of Python, or of our models, by its names of them."""
 
 
 def refusal(provider: str, response: Response, *, now: datetime, detail: str = "") -> ProviderError | None:

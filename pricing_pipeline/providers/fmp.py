@@ -36,6 +36,7 @@ from pricing_pipeline.providers.base import (
     said,
     throttled,
     validate,
+    validate_rows,
     words_of,
 )
 from pricing_pipeline.providers.fmp_actions import actions_of
@@ -43,16 +44,17 @@ from pricing_pipeline.providers.fmp_documents import documents_of
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
+    bar_of,
     calendar_day,
-    check_bar,
     check_day,
+    check_range,
     instant_of,
     merge,
     midnight,
+    plain_price,
     price_of,
     settle_days,
     spelling,
-    volume_of,
 )
 
 MAX_SYMBOLS = 100
@@ -84,6 +86,7 @@ _GATED_ENDPOINT = re.compile(r"(restricted|exclusive|legacy) endpoint|this endpo
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
 _IN_HUNDREDTHS = (".L", ".JO", ".TA")
 
+
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
@@ -113,15 +116,14 @@ class _Quote(_Named):
 
 
 class _Bar(_Named):
+    """One day. Each value is read by itself: a broken one must not cost the other days."""
+
     date: _Day
-    open: Number | None
-    high: Number | None
-    low: Number | None
-    close: Number | None
-    volume: Number | None = None
-    change: Number | None = None
-    changePercent: Number | None = None
-    vwap: Number | None = None
+    open: object
+    high: object
+    low: object
+    close: object
+    volume: object = None
 
 
 class _Error(Schema):
@@ -323,8 +325,12 @@ def _one(
             case Fetcher.QUOTE:
                 return _quotes([validate(_Quote, row, what) for row in rows], now)
             case Fetcher.DAILY_BARS:
-                bars = [validate(_Bar, row, what) for row in rows]
-                return settle_days(symbol, [_bar(bar, window, now) for bar in bars])
+                bars = validate_rows(_Bar, rows, symbol, what, place="rows")
+                return settle_days(
+                    symbol,
+                    (bar if isinstance(bar, RejectedValue) else _bar(bar, now) for bar in bars),
+                    window,
+                )
             case Fetcher.DIVIDENDS | Fetcher.SPLITS:
                 return actions_of(fetcher, symbol, rows, what, now)
             case _:
@@ -353,40 +359,23 @@ def _quotes(quotes: Sequence[_Quote], now: datetime) -> Answer:
 
 
 def _quote(quote: _Quote, now: datetime) -> Observation:
-    close = price_of(quote.price, "price")
-    # Before the first trade of a day its open, high and low are 0.
-    day = [
-        price_of(raw, what) if raw else None
-        for what, raw in (("open", quote.open), ("high", quote.dayHigh), ("low", quote.dayLow))
-    ]
-    check_bar(close, *day)
+    price = price_of(quote.price, "price")
+    check_range(price, plain_price(quote.dayHigh), plain_price(quote.dayLow))
     return Observation(
         quote.symbol,
         instant_of(quote.timestamp, now),
-        close,
+        price,
         spelling(quote.price),
         "USD" if quote.exchange in _IN_DOLLARS else None,
     )
 
 
-def _bar(bar: _Bar, window: Window | None, now: datetime) -> Observation | RejectedValue:
-    text, at = spelling(bar.close), None
+def _bar(bar: _Bar, now: datetime) -> Observation | RejectedValue:
+    at = None
     try:
         day = calendar_day(bar.date)
         at = midnight(day)
-        check_day(day, window, now)
-        observation = Observation(
-            symbol=bar.symbol,
-            observed_at=at,
-            close=price_of(bar.close, "close"),
-            text=text,
-            open=price_of(bar.open, "open"),
-            high=price_of(bar.high, "high"),
-            low=price_of(bar.low, "low"),
-            volume=volume_of(bar.volume),
-            adjustment=Adjustment.SPLITS,
-        )
-        check_bar(observation.close, observation.open, observation.high, observation.low)
-        return observation
+        check_day(day, now)
+        return bar_of(bar.symbol, at, bar.model_dump(), None, adjustment=Adjustment.SPLITS)
     except Implausible as fault:
-        return RejectedValue(bar.symbol, at, str(fault), text)
+        return RejectedValue(bar.symbol, at, str(fault), spelling(bar.close))

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue, Split
+from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue
 from pricing_pipeline.providers.base import Schema, validate
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -23,6 +23,7 @@ from pricing_pipeline.providers.values import (
     price_of,
     settle_documents,
     spelling,
+    split_of,
 )
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -94,8 +95,7 @@ def _split(row: _Split) -> _Found:
         day = calendar_day(row.date)
         at = midnight(day)
         new, old = price_of(row.numerator, "numerator"), price_of(row.denominator, "denominator")
-        if new == old:
-            raise Implausible(f"a split of {new} for {old} is none")
+        split = split_of(row.symbol, day, new, old)
     except Implausible as fault:
         return RejectedValue(row.symbol, at, str(fault), spelling(row.numerator))
-    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), Split(row.symbol, day, new, old)
+    return Document(row.symbol, day, row.model_dump(exclude_unset=True)), split

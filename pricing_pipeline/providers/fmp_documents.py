@@ -136,7 +136,7 @@ def _report(report: _Earnings, now: datetime) -> Document | RejectedValue:
         day = calendar_day(report.date)
         at = midnight(day)
         if report.epsActual is not None or report.revenueActual is not None:
-            check_day(day, None, now)
+            check_day(day, now)
     except Implausible as fault:
         return RejectedValue(report.symbol, at, f"its figures cannot be actual: {fault}", report.date)
     return Document(report.symbol, day, report.model_dump(exclude_unset=True))
@@ -147,7 +147,7 @@ def _statement(statement: _IncomeStatement, now: datetime) -> Document | Rejecte
     try:
         day = calendar_day(statement.date)
         at = midnight(day)
-        check_day(day, None, now)
+        check_day(day, now)
         if statement.period != "FY":
             raise Implausible(f"a statement of {statement.period} where whole years were asked for")
     except Implausible as fault:

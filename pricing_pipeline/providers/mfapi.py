@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -32,9 +32,11 @@ from pricing_pipeline.providers.base import (
     require_fetcher,
     said,
     validate,
+    validate_rows,
 )
 from pricing_pipeline.providers.values import (
     Implausible,
+    calendar_day,
     check_day,
     midnight,
     price_of,
@@ -64,7 +66,7 @@ class _Row(Schema):
 
 class _History(Schema):
     meta: _Meta
-    data: list[_Row]
+    data: list[object]
     status: Literal["SUCCESS"]
 
 
@@ -135,7 +137,10 @@ class MfApi:
                 f"({said(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
             )
             return Answer(failures=(SymbolFailure(code, FailureKind.IMPLAUSIBLE, message),))
-        return settle_days(code, [_value(code, row, window, now) for row in history.data])
+        rows = validate_rows(_Row, history.data, code, f"mfapi's answer for {code}", place="data")
+        return settle_days(
+            code, (row if isinstance(row, RejectedValue) else _value(code, row, now) for row in rows), window
+        )
 
     def _refused(self, code: str, response: Response, now: datetime) -> Answer:
         try:
@@ -153,16 +158,13 @@ class MfApi:
         raise error
 
 
-def _value(code: str, row: _Row, window: Window | None, now: datetime) -> Observation | RejectedValue:
+def _value(code: str, row: _Row, now: datetime) -> Observation | RejectedValue:
     text, at = spelling(row.nav), None
     try:
-        day, month, year = map(int, row.date.split("-"))
-        try:
-            on = date(year, month, day)
-        except ValueError:
-            raise Implausible(f"{row.date} is no day of the calendar") from None
+        # 23-11-2026 is 2026-11-23.
+        on = calendar_day("-".join(reversed(row.date.split("-"))))
         at = midnight(on)
-        check_day(on, window, now)
+        check_day(on, now)
         # A zero on a Sunday is a real oddity of this source.
         return Observation(code, at, price_of(row.nav, f"NAV of {on}"), text, _CURRENCY)
     except Implausible as fault:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -34,25 +35,26 @@ from pricing_pipeline.providers.base import (
     require_fetcher,
     said,
     validate,
+    validate_rows,
 )
 from pricing_pipeline.providers.flat import Rows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
+    bar_of,
     calendar_day,
-    check_bar,
     check_day,
+    check_range,
+    in_major_unit,
     instant_of,
     major_unit,
     merge,
     midnight,
     plain_bars,
-    plain_close,
+    plain_price,
     price_of,
-    rescale,
     settle_days,
     spelling,
-    volume_of,
 )
 
 MAX_SYMBOLS = 120
@@ -60,11 +62,11 @@ MAX_BARS = 5000
 """Bars of one symbol in one answer. More are cut off without a word, so windows never hold more days."""
 LATEST_BARS = 5
 """Bars asked for without a window: the forming day and enough before it to see a correction."""
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 # About 135 bytes a bar: 7 MB at most, well inside the client's cap and deadline.
 _MAX_BARS_PER_CALL = 50_000
 
 _SYMBOL = re.compile(r"[!-+\--~]{1,64}")  # printable ASCII without space and comma, which parts a batch
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class _YearRange(Schema):
@@ -112,22 +114,20 @@ class _SeriesMeta(Schema):
 
 
 class _Bar(Schema):
+    """One day. Each value is read by itself: a broken one must not cost the other days."""
+
     datetime: Annotated[str, Field(pattern=_DAY)]
-    open: Number | None
-    high: Number | None
-    low: Number | None
-    close: Number | None
-    volume: Number | None = None
+    open: object
+    high: object
+    low: object
+    close: object
+    volume: object = None
 
 
 class _Series(Schema):
     meta: _SeriesMeta
     values: list[object]
     status: Literal["ok"] = "ok"
-
-
-class _Bars(Schema):
-    values: list[_Bar]
 
 
 class _Error(Schema):
@@ -358,8 +358,12 @@ def _member(fetcher: Fetcher, symbol: str, data: object, window: Window | None, 
         currency, power = _currency(symbol, series.meta.currency)
     except Implausible as fault:
         return _untrue(fetcher, symbol, fault)
-    bars = validate(_Bars, data, what).values
-    return settle_days(symbol, (_bar(symbol, bar, currency, power, window, now) for bar in bars))
+    bars = validate_rows(_Bar, series.values, symbol, what, place="values")
+    return settle_days(
+        symbol,
+        (bar if isinstance(bar, RejectedValue) else _bar(symbol, bar, currency, power, now) for bar in bars),
+        window,
+    )
 
 
 def _plain(symbol: str, window: Window, response: Response, now: datetime) -> Answer | None:
@@ -386,20 +390,12 @@ def _columns(symbol: str, series: _Series, rows: Rows, window: Window) -> Answer
 def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
     _check_same(symbol, quote.symbol, quote.exchange, quote.mic_code)
     currency, power = _currency(symbol, quote.currency)
-    close = plain_close(quote.open, quote.high, quote.low, quote.close)
-    if close is None:
-        close = price_of(quote.close, "close")
-        check_bar(
-            close,
-            None if quote.open is None else price_of(quote.open, "open"),
-            None if quote.high is None else price_of(quote.high, "high"),
-            None if quote.low is None else price_of(quote.low, "low"),
-        )
+    price = price_of(quote.close, "close")
     # The day's open, high, low and volume belong to the day, not to this one price: they would change
     # under an unchanged price and stamp.
-    return rescale(
-        Observation(symbol, _quoted_at(symbol, quote, now), close, spelling(quote.close), currency), power
-    )
+    check_range(price, plain_price(quote.high), plain_price(quote.low))
+    close = in_major_unit(price, power)
+    return Observation(symbol, _quoted_at(symbol, quote, now), close, spelling(quote.close), currency)
 
 
 def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
@@ -414,33 +410,22 @@ def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
             "names no time zone; nothing was stored."
         )
     day = calendar_day(quote.datetime)
-    check_day(day, None, now)
+    check_day(day, now)
     return midnight(day)
 
 
-def _bar(
-    symbol: str, bar: _Bar, currency: str, power: int, window: Window | None, now: datetime
-) -> Observation | RejectedValue:
-    text, at = spelling(bar.close), None
+def _bar(symbol: str, bar: _Bar, currency: str, power: int, now: datetime) -> Observation | RejectedValue:
+    def price(raw: object, what: str) -> Decimal:
+        return in_major_unit(price_of(raw, what), power)
+
+    at = None
     try:
         day = calendar_day(bar.datetime)
         at = midnight(day)
-        check_day(day, window, now)
-        observation = Observation(
-            symbol=symbol,
-            observed_at=at,
-            close=price_of(bar.close, "close"),
-            text=text,
-            currency=currency,
-            open=price_of(bar.open, "open"),
-            high=price_of(bar.high, "high"),
-            low=price_of(bar.low, "low"),
-            volume=volume_of(bar.volume),
-        )
-        check_bar(observation.close, observation.open, observation.high, observation.low)
-        return rescale(observation, power)
+        check_day(day, now)
+        return bar_of(symbol, at, bar.model_dump(), currency, price=price)
     except Implausible as fault:
-        return RejectedValue(symbol, at, str(fault), text)
+        return RejectedValue(symbol, at, str(fault), spelling(bar.close))
 
 
 def _check_same(asked: str, symbol: str, exchange: str | None, mic_code: str | None) -> None:

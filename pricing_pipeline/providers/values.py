@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -28,6 +27,7 @@ from pricing_pipeline.domain import (
     FailureKind,
     Observation,
     RejectedValue,
+    Split,
     SymbolFailure,
     Window,
 )
@@ -46,6 +46,8 @@ MAX_DIGITS = 18
 """Digits an amount may have: what a signed 64-bit integer surely holds."""
 MAX_SCALE = 18
 """Decimal places an amount may have."""
+_LARGEST_SPLIT = 1000
+_FAR = 2
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
 
@@ -55,6 +57,7 @@ _NUMBER = re.compile(_PLAIN.pattern + r"(?:[eE][+-]?[0-9]{1,6})?")
 # Longer spellings are refused before any arithmetic: Decimal keeps every digit, and a provider
 # could make us hold and print a billion of them.
 _MAX_SPELLING = 64
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ISO_4217 = re.compile(r"[A-Z]{3}")
 # Where prices are quoted in parts of the currency, sources name those with these, none of which is ISO 4217:
 # pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
@@ -83,7 +86,7 @@ def json_number(literal: str) -> int | Decimal:
         return Decimal("NaN")
 
 
-def spelling(raw: Number | None) -> str:
+def spelling(raw: object) -> str:
     """The source's own spelling of a decoded number, at most 64 characters."""
     if raw is None:
         return "null"
@@ -95,12 +98,13 @@ def spelling(raw: Number | None) -> str:
     return str(raw)[:_MAX_SPELLING]
 
 
-def decimal_of(raw: Number | None, what: str) -> Decimal:
+def decimal_of(raw: object, what: str) -> Decimal:
     """The exact value of `raw`. Raises Implausible unless it is finite and fits 18 digits."""
     if type(raw) is str and len(raw) <= MAX_DIGITS and _PLAIN.fullmatch(raw):
         return Decimal(raw)  # written out, so short a number cannot have more digits
     text = spelling(raw)
-    if isinstance(raw, bool | float) or len(text) >= _MAX_SPELLING or not _NUMBER.fullmatch(text):
+    is_number = isinstance(raw, str | int | Decimal) and not isinstance(raw, bool)
+    if not is_number or len(text) >= _MAX_SPELLING or not _NUMBER.fullmatch(text):
         raise Implausible(f"{what} {text!r} is not a finite decimal number")
     value = Decimal(text)
     _, digits, exponent = value.as_tuple()
@@ -111,7 +115,7 @@ def decimal_of(raw: Number | None, what: str) -> Decimal:
     return value
 
 
-def price_of(raw: Number | None, what: str = "price") -> Decimal:
+def price_of(raw: object, what: str = "price") -> Decimal:
     """The exact price, in the unit it is quoted in. Raises Implausible unless finite and above zero."""
     value = decimal_of(raw, what)
     if value <= 0:
@@ -119,54 +123,78 @@ def price_of(raw: Number | None, what: str = "price") -> Decimal:
     return value
 
 
-def volume_of(raw: Number | None) -> Decimal | None:
-    """The traded volume, or None where the source has none (currencies, funds)."""
-    if raw is None:
-        return None
-    value = decimal_of(raw, "volume")
+def volume_of(raw: object, what: str = "volume") -> Decimal:
+    """The exact traded volume. Raises Implausible unless finite and 0 or more."""
+    value = decimal_of(raw, what)
     if value < 0:
-        raise Implausible(f"volume {spelling(raw)!r} is negative")
+        raise Implausible(f"{what} {spelling(raw)!r} is negative")
     return value
 
 
-_PLAIN_QUOTE = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}(?: [0-9]{1,9}\.[0-9]{1,9}){3}")
+Reader = Callable[[object, str], Decimal]
+"""Reads one value, of this name in messages. Raises Implausible."""
 
 
-def plain_close(open_: object, high: object, low: object, close: object) -> Decimal | None:
-    """The close of four prices that are spelled as nearly all quotes are, and in order; None for any others.
+def bar_of(
+    symbol: str,
+    at: datetime,
+    given: Mapping[str, object],
+    currency: str | None,
+    *,
+    price: Reader = price_of,
+    volume: Reader = volume_of,
+    adjustment: Adjustment = Adjustment.RAW,
+) -> Observation:
+    """A day's bar from its open, high, low, close and volume as the source has them, by these names.
 
-    They have passed every check of `price_of` and `check_bar`: nine digits on either side of the point fit 18 at any
-    scale of the four. A fifth of the time that those take one by one.
+    Only the close is needed. Of the others nothing stands for what is null or empty; what cannot be read is left out,
+    and `quality` says so. Whether they can be true beside the close is for fields.py. Raises Implausible for the close.
     """
-    if not (type(open_) is type(high) is type(low) is type(close) is str):
+    close = price(given["close"], "close")
+    found: dict[str, Decimal] = {}
+    faults: list[str] = []
+    for name, read in (("open", price), ("high", price), ("low", price), ("volume", volume)):
+        raw = given[name]
+        if raw is None or raw == "":
+            continue
+        try:
+            found[name] = read(raw, name)
+        except Implausible as fault:
+            faults.append(str(fault))
+    return Observation(
+        symbol,
+        at,
+        close,
+        spelling(given["close"]),
+        currency,
+        found.get("open"),
+        found.get("high"),
+        found.get("low"),
+        found.get("volume"),
+        adjustment,
+        "; ".join(faults) or None,
+    )
+
+
+def plain_price(raw: object) -> Decimal | None:
+    """The exact price, or None for whatever is none."""
+    try:
+        return price_of(raw)
+    except Implausible:
         return None
-    texts = f"{open_} {high} {low} {close}"
-    if not _PLAIN_QUOTE.fullmatch(texts):
-        return None
-    first, highest, lowest, last = map(Decimal, texts.split(" "))
-    return last if 0 < lowest <= first <= highest and lowest <= last <= highest else None
 
 
-def check_bar(
-    close: Decimal,
-    open_: Decimal | None = None,
-    high: Decimal | None = None,
-    low: Decimal | None = None,
-) -> None:
-    """Raise Implausible unless high is the greatest and low the least of those that are given.
+def check_range(price: Decimal, high: Decimal | None, low: Decimal | None) -> None:
+    """Raise Implausible for a quote whose day's range is inside out, or in another unit than its price.
 
-    They must also fit 18 digits at the scale of the finest of them, since a bar is stored at one scale.
+    A price a little beside the range of its day is true: ranges come late, or leave out trades.
     """
-    given = [price for price in (open_, high, low, close) if price is not None]
-    highest, lowest = max(given), min(given)
-    if high is not None and high < highest:
-        raise Implausible(f"high {high} is below another price of its bar ({highest})")
-    if low is not None and low > lowest:
-        raise Implausible(f"low {low} is above another price of its bar ({lowest})")
-    finest = min(given, key=_exponent) if any(not price.same_quantum(close) for price in given) else close
-    scale = -_exponent(finest)
-    if highest.adjusted() + 1 + max(scale, 0) > MAX_DIGITS:
-        raise Implausible(f"{highest} with {scale} decimal places has more than {MAX_DIGITS} digits")
+    if high is not None and low is not None and low > high:
+        raise Implausible(f"its low of {low:f} is above its high of {high:f}")
+    if high is not None and price > _FAR * high:
+        raise Implausible(f"its price of {price:f} is far above its high of {high:f}")
+    if low is not None and price * _FAR < low:
+        raise Implausible(f"its price of {price:f} is far below its low of {low:f}")
 
 
 _MOST_PLACES = 9
@@ -179,9 +207,9 @@ def plain_bars(
     """Daily bars by columns, as an answer has them, if all are spelled as nearly all answers are; else None.
 
     Days are ISO dates in the column `day`; the others are named open, high, low, close and `volume`. What it gives
-    has passed every check of `price_of`, `volume_of`, `check_bar`, `calendar_day` and `check_day` (the window must be
-    over), and stands in order, once a day. With nine digits on either side of the point, the four fit 18 at any scale.
-    One odd value, and all go the long way.
+    has passed every check of `price_of`, `volume_of`, `calendar_day` and `check_day` (the window must be over), and
+    stands in order, once a day. With nine digits on either side of the point, the four fit 18 at any scale. One odd
+    value, and all go the long way.
     """
     import numpy as np
 
@@ -199,11 +227,7 @@ def plain_bars(
         return None
     opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in _PRICES)
     is_sound = (
-        lows.min() > 0
-        and (lows <= opens).all()
-        and (lows <= closes).all()
-        and (highs >= opens).all()
-        and (highs >= closes).all()
+        min(prices.min() for prices in (opens, highs, lows, closes)) > 0
         and window.start.toordinal() <= ordinals[0]
         and ordinals[-1] <= window.end.toordinal()
     )
@@ -242,10 +266,6 @@ def _ordinals(rows: Rows, name: str) -> Column | None:
     return ordinals if (ordinals[1:] > ordinals[:-1]).all() else None
 
 
-def _exponent(value: Decimal) -> int:
-    return int(value.as_tuple().exponent)
-
-
 @lru_cache(maxsize=500)
 def major_unit(currency: str) -> tuple[str, int]:
     """The ISO 4217 code for `currency`, and the power of ten that turns its quotes into that unit.
@@ -259,28 +279,25 @@ def major_unit(currency: str) -> tuple[str, int]:
     return currency, 0
 
 
-def rescale(observation: Observation, power: int) -> Observation:
-    """The same prices times ten to `power` (never above 0), exactly; volume and spelling stay."""
-    if power == 0:
-        return observation
+def in_major_unit(price: Decimal, power: int) -> Decimal:
+    """A price times ten to `power` (never above 0), exactly. Raises Implausible if that has too many places."""
+    sign, digits, exponent = price.as_tuple()
+    if -int(exponent) - power > MAX_SCALE:
+        raise Implausible(f"price {price} has more than {MAX_SCALE} decimal places in its major unit")
+    return Decimal((sign, digits, int(exponent) + power))
 
-    def shift(price: Decimal | None) -> Decimal | None:
-        if price is None:
-            return None
-        sign, digits, exponent = price.as_tuple()
-        if -int(exponent) - power > MAX_SCALE:
-            raise Implausible(f"price {price} has more than {MAX_SCALE} decimal places in its major unit")
-        return Decimal((sign, digits, int(exponent) + power))
 
-    close = shift(observation.close)
-    assert close is not None  # noqa: S101 - for the type checker
-    return replace(
-        observation,
-        close=close,
-        open=shift(observation.open),
-        high=shift(observation.high),
-        low=shift(observation.low),
-    )
+def split_of(symbol: str, day: date, new_shares: Decimal, old_shares: Decimal) -> Split:
+    """A split. Raises Implausible for one that changes nothing, or more than any company does."""
+    said = f"a split of {new_shares:f} for {old_shares:f}"
+    if new_shares == old_shares:
+        raise Implausible(f"{said} is none")
+    if max(new_shares, old_shares) > _LARGEST_SPLIT * min(new_shares, old_shares):
+        raise Implausible(
+            f"{said} is larger than {_LARGEST_SPLIT} to 1; if it is true, enter it: "
+            f"pricing-pipeline actions add {symbol} {day} --split {new_shares:f}:{old_shares:f}"
+        )
+    return Split(symbol, day, new_shares, old_shares)
 
 
 def midnight(day: date) -> datetime:
@@ -301,12 +318,15 @@ def instant_of(epoch_seconds: int, now: datetime) -> datetime:
     return at
 
 
-def calendar_day(text: str) -> date:
+def calendar_day(raw: object) -> date:
     """The day of an ISO date. Raises Implausible for one that is not in the calendar."""
+    text = spelling(raw)
     try:
-        return date.fromisoformat(text)
+        if isinstance(raw, str) and _ISO_DAY.fullmatch(text):
+            return date.fromisoformat(text)
     except ValueError:
-        raise Implausible(f"{text} is no day of the calendar") from None
+        pass
+    raise Implausible(f"{text!r} is no day of the calendar")
 
 
 def zone_of(name: str) -> ZoneInfo | None:
@@ -317,31 +337,35 @@ def zone_of(name: str) -> ZoneInfo | None:
         return None
 
 
-def check_day(day: date, window: Window | None, now: datetime) -> None:
-    """Raise Implausible for a day after tomorrow (UTC), or outside the window that was asked for."""
+def check_day(day: date, now: datetime) -> None:
+    """Raise Implausible for a day after tomorrow (UTC), and for the day of an epoch stamp that is 0.
+
+    Nothing was traded on New Year's Day of 1970; the days before it are those of indices and old shares.
+    """
     if day > now.astimezone(UTC).date() + timedelta(days=1):
         raise Implausible(f"day {day} lies in the future")
-    if window is not None and not window.start <= day <= window.end:
-        raise Implausible(f"day {day} lies outside the asked {window.start}..{window.end}")
+    if day == _EPOCH.date():
+        raise Implausible(f"day {day} says that there is no time")
 
 
-def settle_days(symbol: str, rows: Iterable[Observation | RejectedValue]) -> Answer:
+def settle_days(
+    symbol: str, rows: Iterable[Observation | RejectedValue], window: Window | None = None
+) -> Answer:
     """One symbol's daily rows as an Answer, oldest first.
 
-    Of equal rows for one day the first stays; rows that contradict each other are all rejected, since
-    nothing tells which is true. Without rows the symbol is `empty`; without a good one it has failed.
+    Days outside the window that was asked for are counted. Of equal rows for one day the first stays; rows that
+    contradict each other are all rejected, since nothing tells which is true. Without rows the symbol is `empty`;
+    without a good one it has failed.
     """
     rows = list(rows)
-    good = [row for row in rows if isinstance(row, Observation)]
+    asked, outside = _asked(rows, window)
+    good = [row for row in asked if isinstance(row, Observation)]
     if good and len(good) == len(rows) and all(a.observed_at < b.observed_at for a, b in pairwise(good)):
         return Answer(observations=tuple(good))
     by_day: defaultdict[datetime, list[Observation]] = defaultdict(list)
-    rejected: list[RejectedValue] = []
-    for row in rows:
-        if isinstance(row, RejectedValue):
-            rejected.append(row)
-        else:
-            by_day[row.observed_at].append(row)
+    for row in good:
+        by_day[row.observed_at].append(row)
+    rejected = [row for row in asked if isinstance(row, RejectedValue)]
     kept: list[Observation] = []
     for at in sorted(by_day):
         first, *others = by_day[at]
@@ -351,11 +375,52 @@ def settle_days(symbol: str, rows: Iterable[Observation | RejectedValue]) -> Ans
         else:
             surplus, reason = [first, *others], f"day {at.date()} appears with different values"
         rejected.extend(RejectedValue(symbol, at, reason, row.text) for row in surplus)
+    shown = _counted(symbol, rejected, outside, window)
     if kept:
-        return Answer(observations=tuple(kept), rejected=tuple(rejected))
-    if not rejected:
+        return Answer(observations=tuple(kept), rejected=tuple(shown))
+    if not shown:
         return Answer(empty=frozenset({symbol}))
-    return _nothing_believed(symbol, rejected)
+    return _nothing_believed(symbol, shown, len(rejected) + len(outside))
+
+
+_Row = Observation | RejectedValue
+_MOST_REJECTED = 100
+"""Values of one symbol and answer that are kept one by one; of more, the number is kept."""
+_EXAMPLES = 3
+
+
+def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row], Sequence[Observation]]:
+    """The rows without the good ones whose day nobody asked for, and those."""
+    if window is None:
+        return rows, ()
+    first, last = midnight(window.start), midnight(window.end)
+    asked: list[_Row] = []
+    outside: list[Observation] = []
+    for row in rows:
+        if isinstance(row, RejectedValue) or first <= row.observed_at <= last:
+            asked.append(row)
+        else:
+            outside.append(row)
+    return asked, outside
+
+
+def _counted(
+    symbol: str, rejected: Sequence[RejectedValue], outside: Sequence[Observation], window: Window | None
+) -> list[RejectedValue]:
+    """What is kept of values that are refused: each of them if they are few; of more, and of those that nobody asked
+    for, how many there are, and the first."""
+    shown = list(rejected[:_MOST_REJECTED])
+    if len(rejected) > len(shown):
+        more = rejected[len(shown) :]
+        reason = f"{len(more)} more values cannot be true; the first: {more[0].reason}"
+        shown.append(RejectedValue(symbol, None, reason, "more values"))
+    if outside and window is not None:
+        first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
+        reason = (
+            f"{len(outside)} value(s) lie outside the asked {window.start}..{window.end}; the first: {first}"
+        )
+        shown.append(RejectedValue(symbol, None, reason, "values outside"))
+    return shown
 
 
 def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
@@ -379,12 +444,12 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
         return Answer(documents=tuple(kept), rejected=tuple(rejected))
     if not rejected:
         return Answer(empty=frozenset({symbol}))
-    return _nothing_believed(symbol, rejected)
+    return _nothing_believed(symbol, rejected, len(rejected))
 
 
-def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
+def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue], count: int) -> Answer:
     message = (
-        f"none of the {len(rejected)} values for {symbol} can be true; the first: {rejected[0].reason}. "
+        f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
         "Nothing was stored; compare with another source."
     )
     return Answer(

@@ -1,6 +1,7 @@
 """What Yahoo Finance says about one symbol, in a chart or as a member of a batch: its quote, or its daily bars.
 
-Three oddities shape this file:
+Four oddities shape this file:
+- Single values and events are broken at times. Each is read by itself, so that it costs its day, or less, alone.
 - Prices are binary32 numbers spelled out (129.0399932861328); noise.py finds what they were.
 - Bars are divided by all splits that followed. Those in the answer are undone; if it does not reach the present,
   more may have followed, so its bars stay as they are and are marked as adjusted.
@@ -10,10 +11,9 @@ Three oddities shape this file:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -31,20 +31,21 @@ from pricing_pipeline.domain import (
     Window,
 )
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import Schema, said
+from pricing_pipeline.providers.base import Schema, said, validate
 from pricing_pipeline.providers.noise import before_division, without_noise
 from pricing_pipeline.providers.values import (
     Implausible,
-    check_bar,
+    bar_of,
     check_day,
     decimal_of,
+    in_major_unit,
     instant_of,
     major_unit,
     midnight,
     price_of,
-    rescale,
     settle_days,
     spelling,
+    split_of,
     volume_of,
     zone_of,
 )
@@ -60,8 +61,10 @@ _Ratio = tuple[Decimal, Decimal]
 """So many new shares for so many old ones."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
-Figure = int | Annotated[Decimal, Field(allow_inf_nan=True)]
-"""A JSON number; NaN is refused value by value, as in values.py."""
+_NO_TIME = range(86_400)
+"""Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
+_DAYS_BEFORE = timedelta(days=2)
+"""How much earlier than the window's first day an answer may begin: see `Yahoo.build`, and zones behind UTC."""
 
 
 class _Session(Schema):
@@ -76,7 +79,7 @@ class _Periods(Schema):
 class _Meta(Schema):
     symbol: str
     currency: str
-    price: Figure = Field(alias="regularMarketPrice")
+    price: object = Field(alias="regularMarketPrice")
     traded_at: int = Field(alias="regularMarketTime")
     zone: str | None = Field(None, alias="exchangeTimezoneName")
     instrument: str | None = Field(None, alias="instrumentType")
@@ -89,15 +92,15 @@ class _Shell(Schema):
 
     symbol: str
     currency: None = None
-    price: Figure | None = Field(None, alias="regularMarketPrice")
+    price: object = Field(None, alias="regularMarketPrice")
 
 
 class _Columns(Schema):
-    open: list[Figure | None] | None = None
-    high: list[Figure | None] | None = None
-    low: list[Figure | None] | None = None
-    close: list[Figure | None] | None = None
-    volume: list[Figure | None] | None = None
+    open: list[object] | None = None
+    high: list[object] | None = None
+    low: list[object] | None = None
+    close: list[object] | None = None
+    volume: list[object] | None = None
 
 
 class _Indicators(Schema):
@@ -105,26 +108,28 @@ class _Indicators(Schema):
 
 
 class _Split(Schema):
-    date: int
-    numerator: Figure
-    denominator: Figure
+    date: object
+    numerator: object
+    denominator: object
 
 
 class _Dividend(Schema):
-    date: int
-    amount: Figure
+    date: object
+    amount: object
 
 
 class _Events(Schema):
-    splits: dict[str, _Split] = Field(default_factory=dict)
-    dividends: dict[str, _Dividend] = Field(default_factory=dict)
+    """Each is validated by itself."""
+
+    splits: dict[str, object] = Field(default_factory=dict)
+    dividends: dict[str, object] = Field(default_factory=dict)
 
 
 class Series(Schema):
     """One symbol's answer of either endpoint."""
 
     meta: _Meta | _Shell
-    timestamp: list[int] | None = None
+    timestamp: list[object] | None = None
     events: _Events | None = None
     indicators: _Indicators
 
@@ -132,12 +137,12 @@ class Series(Schema):
 class _Bar(Schema):
     """One line of a series: what its columns hold at one time stamp."""
 
-    at: int
-    open: Figure | None
-    high: Figure | None
-    low: Figure | None
-    close: Figure
-    volume: Figure | None
+    at: object
+    open: object
+    high: object
+    low: object
+    close: object
+    volume: object
 
 
 def read_series(
@@ -163,8 +168,11 @@ def read_series(
         unit = major_unit(meta.currency)
         if fetcher is Fetcher.QUOTE:
             return Answer(observations=(_quote(meta, unit, now),))
-        answer = settle_days(symbol, _bars(meta, series, unit, window, answered, now, what))
-        return answer if answer.failures else _with_actions(answer, meta, series, unit, window, answered)
+        chart = _read(meta, series, window, answered, now, what)
+        if chart is None:
+            return Answer(empty=frozenset({symbol}))
+        answer = settle_days(symbol, _bars(chart, meta, unit), window)
+        return answer if answer.failures else _with_actions(answer, chart, meta, series, unit, window)
     except Implausible as fault:
         message = (
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
@@ -173,54 +181,93 @@ def read_series(
 
 
 def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
-    close = price_of(_meant(meta.price), "regularMarketPrice")
-    check_bar(close)
-    at = instant_of(meta.traded_at, now)
-    return rescale(Observation(meta.symbol, at, close, spelling(meta.price), unit[0]), unit[1])
+    close = in_major_unit(_meant(meta.price, "regularMarketPrice"), unit[1])
+    return Observation(meta.symbol, instant_of(meta.traded_at, now), close, spelling(meta.price), unit[0])
 
 
-def _bars(
-    meta: _Meta,
-    series: Series,
-    unit: tuple[str, int],
-    window: Window | None,
-    answered: datetime | None,
-    now: datetime,
-    what: str,
-) -> list[Observation | RejectedValue]:
-    """The finished bars of the window's days; days before and after it were asked for, too, and are left out."""
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """What a chart's days and splits are. `is_whole`: its prices can be given as they were traded.
+
+    `tells_actions`: it reaches the present, and so names all splits since its first day, and each can be read. `bars`
+    are those of finished days that were asked for, `rejected` the lines and splits that cannot be true.
+    """
+
+    zone: ZoneInfo
+    first: date
+    is_whole: bool
+    tells_actions: bool
+    splits: Sequence[Split]
+    bars: dict[date, list[_Bar]]
+    rejected: Sequence[RejectedValue]
+
+
+def _read(
+    meta: _Meta, series: Series, window: Window | None, answered: datetime | None, now: datetime, what: str
+) -> _Chart | None:
+    """The chart's days; None if it has none. Days around the window were asked for, too, and are left out."""
     lines = _lines(meta, series, what)
     if not lines:
-        return []
+        return None
     zone = zone_of(meta.zone or "")
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
-    unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
+    unfinished = _unfinished_from(meta, zone, answered)
     present = _present(meta, zone, unfinished)
-    is_whole = meta.instrument in _UNSPLIT
+    days: set[date] = set()
     found: dict[date, list[_Bar]] = {}
-    rejected = []
-    for at, bar in lines:
+    rejected: list[RejectedValue] = []
+    for bar in lines:
+        at = None
         try:
-            day = _local(at, zone)
+            day = _day_of(bar.at, zone)
+            at = midnight(day)
+            days.add(day)
+            if bar.close is not None and _is_asked(day, window, unfinished, now):
+                found.setdefault(day, []).append(bar)
         except Implausible as fault:
-            rejected.append(
-                RejectedValue(meta.symbol, None, str(fault), spelling(bar.close if bar else None))
-            )
-            continue
-        is_whole = is_whole or present <= day <= unfinished
-        is_asked = window is None or window.start <= day <= window.end
-        if bar is not None and is_asked and day < unfinished:
-            found.setdefault(day, []).append(bar)
-    return rejected + [
-        _bar(day, bar, meta, unit, _ratio(ratios, day) if is_whole else None, now)
-        for day, bars in found.items()
-        for bar in _without_twin(bars, meta.traded_at)
+            rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
+    splits, broken = _splits(meta, series, zone)
+    reaches_present = any(present <= day <= unfinished for day in days)
+    # Bars before a split that cannot be read stay divided by it.
+    is_undone = all(
+        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
+        for split in broken
+    )
+    return _Chart(
+        zone=zone,
+        first=min(days, default=unfinished),
+        is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
+        tells_actions=reaches_present and not broken,
+        splits=splits,
+        bars=found,
+        rejected=(*rejected, *broken),
+    )
+
+
+def _is_asked(day: date, window: Window | None, unfinished: date, now: datetime) -> bool:
+    """Whether a day is over and not one of those around the window. Raises Implausible for one that is to come."""
+    check_day(day, now)
+    if day > unfinished:
+        raise Implausible(f"day {day} lies after the newest session, that of {unfinished}")
+    is_beside = window is not None and (window.start - _DAYS_BEFORE <= day < window.start or day > window.end)
+    return day < unfinished and not is_beside
+
+
+def _bars(chart: _Chart, meta: _Meta, unit: tuple[str, int]) -> list[Observation | RejectedValue]:
+    """The bars, and all that was refused on the way to them."""
+    return [
+        *chart.rejected,
+        *(
+            _bar(day, bar, meta, unit, _ratio(chart.splits, day) if chart.is_whole else None)
+            for day, bars in chart.bars.items()
+            for bar in _without_twin(bars, meta.traded_at)
+        ),
     ]
 
 
-def _lines(meta: _Meta, series: Series, what: str) -> list[tuple[int, _Bar | None]]:
-    """The bars as they came, None where there is a hole. Raises SchemaDrift if their columns do not match."""
+def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
+    """The bars as they came, a hole without a close. Raises SchemaDrift if their columns do not match."""
     stamps, columns = series.timestamp or [], series.indicators.quote[0]
     given = (columns.open, columns.high, columns.low, columns.close, columns.volume)
     if any(column is not None and len(column) != len(stamps) for column in given):
@@ -233,12 +280,7 @@ def _lines(meta: _Meta, series: Series, what: str) -> list[tuple[int, _Bar | Non
         )
     empty = [None] * len(stamps)
     return [
-        (
-            at,
-            None
-            if close is None
-            else _Bar(at=at, open=open_, high=high, low=low, close=close, volume=volume),
-        )
+        _Bar(at=at, open=open_, high=high, low=low, close=close, volume=volume)
         for at, open_, high, low, close, volume in zip(
             stamps, *(column or empty for column in given), strict=True
         )
@@ -249,6 +291,15 @@ def _without_twin(bars: list[_Bar], traded_at: int) -> list[_Bar]:
     """One day's bars; beside the day's own Yahoo may send one stamped with the newest trade, which is then right."""
     newest = [bar for bar in bars if bar.at == traded_at]
     return newest or bars
+
+
+def _day_of(stamp: object, zone: ZoneInfo) -> date:
+    """The exchange's day of a bar or an event. Raises Implausible for what is no time of one."""
+    if not isinstance(stamp, int) or isinstance(stamp, bool):
+        raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
+    if stamp in _NO_TIME:
+        raise Implausible(f"time stamp {stamp} says that there is no time")
+    return _local(stamp, zone)
 
 
 def _local(epoch_seconds: int, zone: ZoneInfo) -> date:
@@ -282,106 +333,96 @@ def _present(meta: _Meta, zone: ZoneInfo, unfinished: date) -> date:
 
 def _with_actions(
     answer: Answer,
+    chart: _Chart,
     meta: _Meta,
     series: Series,
     unit: tuple[str, int],
     window: Window | None,
-    answered: datetime | None,
 ) -> Answer:
     """The answer with its splits, and its dividends as they were paid: Yahoo divides them by later splits, too.
 
-    Without them if it does not reach the present: then it is not known what they were divided by.
+    Without them if it does not tell all splits: then it is not known what they were divided by.
     """
-    zone = zone_of(meta.zone or "")
-    if zone is None or not series.timestamp:
+    if not chart.tells_actions:
         return answer
-    days = [_local(at, zone) for at in series.timestamp]
-    unfinished = _unfinished_from(meta, zone, answered)
-    if not any(_present(meta, zone, unfinished) <= day <= unfinished for day in days):
-        return answer
-    ratios = _ratios(series, zone)
     paid: dict[date, Decimal] = {}
     rejected = []
-    for dividend in series.events.dividends.values() if series.events else ():
-        day = _local(dividend.date, zone)
+    for raw in series.events.dividends.values() if series.events else ():
+        day, cash = None, ""
         try:
-            cash = _undivided(price_of(_meant(dividend.amount), "a dividend"), _ratio(ratios, day))
-            paid[day] = paid.get(day, Decimal(0)) + cash.scaleb(unit[1])
-        except Implausible as fault:
-            reason = f"the dividend of {day}: {fault}"
-            rejected.append(RejectedValue(meta.symbol, midnight(day), reason, spelling(dividend.amount)))
-    splits = [Split(meta.symbol, day, new, old) for day, new, old in ratios if new != old]
+            told = validate(_Dividend, raw, "a dividend")
+            cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
+            whole = _undivided(_meant(told.amount, "its amount"), _ratio(chart.splits, day))
+            paid[day] = paid.get(day, Decimal(0)) + in_major_unit(whole, unit[1])
+        except (Implausible, SchemaDrift) as fault:
+            rejected.append(_refused(meta, "dividend", day, str(fault), cash))
     dividends = [Dividend(meta.symbol, day, cash, unit[0]) for day, cash in sorted(paid.items())]
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
-        actions=(*splits, *dividends),
-        actions_since={meta.symbol: min(days) if window is None else window.start},
+        actions=(*chart.splits, *dividends),
+        actions_since={meta.symbol: chart.first if window is None else window.start},
     )
 
 
-def _ratios(series: Series, zone: ZoneInfo) -> list[tuple[date, Decimal, Decimal]]:
-    """The splits: their first day, new shares, and the old ones that they stand for."""
-    splits = series.events.splits.values() if series.events else ()
-    return [
-        (
-            _local(split.date, zone),
-            price_of(_meant(split.numerator), "a split's numerator"),
-            price_of(_meant(split.denominator), "a split's denominator"),
-        )
-        for split in splits
-    ]
+def _splits(meta: _Meta, series: Series, zone: ZoneInfo) -> tuple[list[Split], list[RejectedValue]]:
+    """The splits that are told, and those that cannot be read or be true."""
+    splits, broken = [], []
+    for raw in series.events.splits.values() if series.events else ():
+        day, text = None, ""
+        try:
+            told = validate(_Split, raw, "a split")
+            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", _day_of(told.date, zone)
+            new, old = _meant(told.numerator, "its numerator"), _meant(told.denominator, "its denominator")
+            if new != old:
+                splits.append(split_of(meta.symbol, day, new, old))
+        except (Implausible, SchemaDrift) as fault:
+            broken.append(_refused(meta, "split", day, str(fault), text))
+    return splits, broken
 
 
-def _ratio(ratios: Sequence[tuple[date, Decimal, Decimal]], day: date) -> _Ratio:
+def _refused(meta: _Meta, what: str, day: date | None, why: str, text: str) -> RejectedValue:
+    at = None if day is None else midnight(day)
+    return RejectedValue(meta.symbol, at, f"the {what} of {day or 'an unknown day'}: {why}", text)
+
+
+def _ratio(splits: Sequence[Split], day: date) -> _Ratio:
     """What splits after `day` have made of its shares: so many new for so many old ones."""
     new, old = Decimal(1), Decimal(1)
-    for since, numerator, denominator in ratios:
-        if since > day:
-            new, old = _WIDE.multiply(new, numerator), _WIDE.multiply(old, denominator)
+    for split in splits:
+        if split.ex_on > day:
+            new, old = _WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares)
     return new, old
 
 
 def _bar(
-    day: date,
-    bar: _Bar,
-    meta: _Meta,
-    unit: tuple[str, int],
-    ratio: _Ratio | None,
-    now: datetime,
+    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], ratio: _Ratio | None
 ) -> Observation | RejectedValue:
-    """One day; without `ratio` its prices stay divided by splits that the answer does not reach."""
-    text, at = spelling(bar.close), midnight(day)
+    """One day; without `ratio` its prices stay divided by splits that the answer does not reach, or tell."""
 
-    def price(raw: Figure | None, what: str) -> Decimal | None:
-        return None if raw is None else _undivided(price_of(_meant(raw), what), ratio)
+    def price(raw: object, what: str) -> Decimal:
+        return in_major_unit(_undivided(_meant(raw, what), ratio), unit[1])
+
+    def volume(raw: object, what: str) -> Decimal:
+        return _unmultiplied(volume_of(raw, what), ratio)
 
     try:
-        check_day(day, None, now)
-        close = price_of(price(bar.close, "close"))
-        open_, high, low = price(bar.open, "open"), price(bar.high, "high"), price(bar.low, "low")
-        check_bar(close, open_, high, low)
-        observation = Observation(
-            symbol=meta.symbol,
-            observed_at=at,
-            close=close,
-            text=text,
-            currency=unit[0],
-            open=open_,
-            high=high,
-            low=low,
-            volume=_unmultiplied(volume_of(bar.volume), ratio),
+        return bar_of(
+            meta.symbol,
+            midnight(day),
+            bar.model_dump(),
+            unit[0],
+            price=price,
+            volume=volume,
             adjustment=Adjustment.SPLITS if ratio is None else Adjustment.RAW,
         )
-        return rescale(observation, unit[1])
     except Implausible as fault:
-        return RejectedValue(meta.symbol, at, str(fault), text)
+        return RejectedValue(meta.symbol, midnight(day), str(fault), spelling(bar.close))
 
 
-def _meant(raw: Figure) -> Decimal:
-    """The number without binary noise; what is no finite number stays what it is, to be refused."""
-    value = Decimal(raw)
-    return without_noise(value) if value.is_finite() else value
+def _meant(raw: object, what: str) -> Decimal:
+    """The price without binary noise. Raises Implausible for what is none."""
+    return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)
 
 
 def _undivided(price: Decimal, ratio: _Ratio | None) -> Decimal:
@@ -394,9 +435,9 @@ def _undivided(price: Decimal, ratio: _Ratio | None) -> Decimal:
         raise Implausible(f"{price} cannot be a price divided by splits") from None
 
 
-def _unmultiplied(volume: Decimal | None, ratio: _Ratio | None) -> Decimal | None:
+def _unmultiplied(volume: Decimal, ratio: _Ratio | None) -> Decimal:
     """The volume before the splits, in whole shares."""
-    if volume is None or ratio is None or ratio[0] == ratio[1]:
+    if ratio is None or ratio[0] == ratio[1]:
         return volume
     return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")
 

@@ -174,16 +174,43 @@ def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
     ("told", "said"),
     [
         (dividend(2, "1", "EUR"), "is in EUR, its prices are in USD"),
-        (dividend(2, "100"), "not below the last price"),
+        (dividend(2, "99.50"), "not below the last price"),
     ],
 )
 def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(
     core: Core, told: Dividend, said: str
 ) -> None:
     bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[told])
-    assert closes(core, Adjust.SPLITS) == {1: "100.00", 2: "99.00"}
+    bring(core, bar(1, "99.00"))
+    assert closes(core, Adjust.SPLITS) == {1: "99.00", 2: "99.00"}
     with pytest.raises(InvalidAdjustment, match=said):
         closes(core, Adjust.TOTAL)
+
+
+@pytest.mark.parametrize("cash", ["100", "101.5", "1000000000000000"])
+def test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered(core: Core, cash: str) -> None:
+    """Beside prices of the same answer, and beside stored ones; another dividend of the answer is entered."""
+    told = [dividend(2, cash), dividend(3, "0.5")]
+    tally = bring(core, bar(1, "100.00"), bar(2, "99.00"), bar(3, "98.00"), told=told)
+    assert (tally.held, stored(core)) == (1, [dividend(3, "0.5")])
+    (held,) = core.rows(
+        "SELECT kind, value, reason, observed_at::date AS day FROM pricing.quarantined_values"
+    )
+    assert (held.kind, held.value, held.day) == ("refused", cash, told[0].ex_on)
+    assert "is not below the last price before it, 100.00 on 2010-03-01" in held.reason
+    assert f"actions add AAPL 2010-03-02 --dividend {cash}" in held.reason
+    assert closes(core, Adjust.TOTAL), "histories are read all the same"
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    bring(core, bar(1, "100.00"), told=told)
+    assert stored(core) == [dividend(3, "0.5")]
+    assert core.one("SELECT times FROM pricing.quarantined_values") == 2
+
+
+def test_f5_what_no_price_is_known_to_judge_by_is_held_when_no_share_pays_it(core: Core) -> None:
+    bring(core, bar(20, "100.00"), told=[dividend(1, "250"), dividend(2, "1000000000")])
+    assert stored(core) == [dividend(1, "250")]
+    (reason,) = core.rows("SELECT reason FROM pricing.quarantined_values")
+    assert "no price before it is known" in reason.reason
 
 
 def test_f5_yfinance_a_missing_split_is_held_and_nothing_is_repaired(core: Core) -> None:

@@ -140,7 +140,7 @@ def test_a9_history_tells_bars_exactly(cli: CommandLine, core: Core) -> None:
     assert content == {"symbol": "AAPL", "data_type": DAILY, "from": "2013-02-01", "to": "2013-02-28"}
     assert all(row.pop("fetched_at").endswith("Z") for row in rows)
     assert {row.pop("call_id") for row in rows} == {1}
-    common = {"currency": "USD", "provider": "twelvedata", "adjustment": "raw"}
+    common = {"currency": "USD", "provider": "twelvedata", "adjustment": "raw", "quality": None}
     # One row has one scale, that of its most exact price.
     assert rows == [
         {

@@ -35,10 +35,11 @@ COLUMNS = {
     "volume": "volume",
     "source_text": "text",
     "adjustment": "adjustment",
+    "quality": "quality",
 }
 """Column that holds what a provider said, and the field of Observation it comes from."""
-KNOWN_OF_THE_SOURCE = {"adjustment"}
-"""Fields of Observation that a parser knows of its source, and no answer says."""
+KNOWN_OF_THE_SOURCE = {"adjustment", "quality"}
+"""Fields of Observation that a parser knows of its source, or says itself, and no answer says."""
 OURS = {"data_type", "provider", "call_id"}
 """What every table says beside."""
 TABLES = {
@@ -139,6 +140,7 @@ def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(c
     full = Observation(
         *("AAPL", datetime(2026, 11, 20, tzinfo=UTC), Decimal("3.1"), "3.1", "USD"),
         *(Decimal(value) for value in ("2.1", "4.1", "1.1", "7")),
+        quality="said of it",
     )
     core.enqueue(QUOTE, "AAPL")
     core.store(core.claim_one(), full)
@@ -153,7 +155,7 @@ def test_b26_every_field_of_an_observation_has_its_column_in_staging_and_table(c
         "volume": 7,
     }
     stored |= {"symbol": "AAPL", "currency": "USD", "observed_at": full.observed_at, "source_text": "3.1"}
-    stored |= {"adjustment": "raw"}
+    stored |= {"adjustment": "raw", "quality": "said of it"}
     assert stored.keys() == COLUMNS.keys()
     for row in (bar, latest):
         assert {name: value for name, value in row._mapping.items() if name in stored} == {

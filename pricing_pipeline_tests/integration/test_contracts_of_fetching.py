@@ -227,7 +227,7 @@ def test_contract_21_a_slow_answer_is_a_failure_and_soon(core: Core, pace: str) 
 
 def test_contract_22_every_fetcher_fills_every_column_from_answer_to_table(core: Core) -> None:
     """What a migration adds must come from an answer, or be said to be ours; test_columns.py compares the names."""
-    by_people = {"cache_ttl_minutes"}
+    by_people, of_faults = {"cache_ttl_minutes"}, {"quality"}
     bars_only = {"open_amount", "high_amount", "low_amount", "volume"}
     core.enqueue(QUOTE, "AAPL")
     core.enqueue(DAILY, "AAPL")
@@ -242,7 +242,9 @@ def test_contract_22_every_fetcher_fills_every_column_from_answer_to_table(core:
         assert {row["data_type"] for row in rows} == {QUOTE, DAILY, NAV}
         for row in rows:
             empty = {name for name, value in row.items() if value is None}
-            assert empty - by_people == (set() if row["data_type"] == DAILY else bars_only & row.keys())
+            assert empty - by_people - of_faults == (
+                set() if row["data_type"] == DAILY else bars_only & row.keys()
+            )
     assert {row.provider for row in core.rows("SELECT provider FROM pricing.latest_prices")} == {
         TWELVEDATA,
         MFAPI,

@@ -121,9 +121,8 @@ def test_b18_f6_no_fault_of_transport_or_value_writes_a_row(core: Core, sandbox:
     [
         ({"kind": "currency", "value": "GBP", "provider": "twelvedata"}, "currency"),
         ({"kind": "other_symbol", "answer": "IBM", "provider": "twelvedata"}, "refused"),
-        ({"kind": "crossed", "path": "time_series"}, "refused"),
     ],
-    ids=["currency", "other symbol", "low above high"],
+    ids=["currency", "other symbol"],
 )
 def test_b18_f6_what_belongs_to_something_else_is_held(
     core: Core, sandbox: RunningSandbox, fault: dict[str, Any], kind: str
@@ -134,6 +133,25 @@ def test_b18_f6_what_belongs_to_something_else_is_held(
     assert "implausible" in ask(core, sandbox)
     assert daily_bars(core) == before
     assert kind in {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")}
+
+
+def test_b18_f6_a_low_above_the_high_costs_both_and_nothing_that_is_stored(
+    core: Core, sandbox: RunningSandbox
+) -> None:
+    """The close of such a bar is stored, and what it says otherwise of a stored day changes nothing."""
+    sandbox.behave("crossed", path="time_series")
+    ask(core, sandbox)
+    rows = core.rows("SELECT * FROM pricing.price_history WHERE data_type = 'equity_daily'")
+    assert len(rows) >= 3
+    assert {(row.high_amount, row.low_amount) for row in rows if row.quality} == {(None, None)}
+    assert any("is below the close" in row.quality for row in rows if row.quality)
+    sandbox.behave_well()
+    ask(core, sandbox)
+    whole = daily_bars(core)
+    assert all(row.high_amount is not None for row in whole), "the whole bars take their place"
+    sandbox.behave("crossed", path="time_series")
+    assert ask(core, sandbox) == set()
+    assert daily_bars(core) == whole
 
 
 def test_b18_f6_a_day_that_comes_twice_is_refused_and_the_others_are_stored(

@@ -370,8 +370,9 @@ def test_a_stranger_beside_the_one_symbol_that_was_asked_for_spoils_the_answer()
         ({"price": float("nan")}, "finite"),
         ({"price": float("inf")}, "finite"),
         ({"price": 1e300}, "18 digits"),
-        ({"price": 17483}, "high"),
-        ({"dayLow": 174.9}, "low"),
+        ({"price": 17483}, "far above its high"),
+        ({"price": 1.7483}, "far below its low"),
+        ({"dayLow": 180}, "is above its high"),
         ({"timestamp": STAMP + 301}, "future"),
         ({"timestamp": 0}, "no time"),
         ({"timestamp": STAMP * 1000}, "future|calendar"),
@@ -432,9 +433,9 @@ def test_f3_a_window_without_bars_is_empty_and_latest_days_without_any_are_an_un
     [
         ({"close": None}, "finite"),
         ({"close": 0}, "above zero"),
-        ({"high": 9}, "high"),
-        ({"low": 11.5}, "low"),
-        ({"volume": -1}, "negative"),
+        ({"close": ""}, "finite"),
+        ({"close": []}, "finite"),
+        ({"date": "2026-11"}, r"rows\.1\.date"),
         ({"date": "2026-02-30"}, "calendar"),
         ({"date": "2026-10-31"}, "outside"),
         ({"date": "2026-11-22"}, "future"),
@@ -445,6 +446,16 @@ def test_b18_a_bad_day_costs_no_good_one(changes: dict[str, Any], words: str) ->
     assert [str(one.observed_at.date()) for one in answer.observations] == ["2026-11-19"]
     (rejected,) = answer.rejected
     assert re.search(words, rejected.reason)
+
+
+@pytest.mark.parametrize("raw", [None, "", 0, -1, float("inf"), [], {}])
+@pytest.mark.parametrize("part", ["open", "high", "low", "volume"])
+def test_b18_of_a_bar_the_close_is_needed_and_no_more(part: str, raw: object) -> None:
+    (row,) = parse([bar("2026-11-18") | {part: raw}], ["AAPL"], BARS, NOVEMBER).observations
+    is_true = part == "volume" and raw == 0
+    assert getattr(row, part) == (0 if is_true else None)
+    assert (row.quality is None) == (raw in (None, "") or is_true)
+    assert row.quality is None or row.quality.startswith(part)
 
 
 def test_bars_of_another_symbol_are_not_believed() -> None:

@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain import Answer, Fetcher, Observation, Response, Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, ProviderError, SettingsError, Throttled
+from pricing_pipeline.knowledge import Known
+from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import Provider, check_answer
+from pricing_pipeline.providers.base import Provider, Schema, check_answer
 from pricing_pipeline_tests.provider_samples import NOW, SAMPLES, WINDOW, Sample, Value, encoded, literal
 
 CANARY = "canary-key-of-the-contract"
@@ -311,12 +313,47 @@ def test_fault_14_what_cannot_be_a_price_costs_no_other(sample: Sample, price: A
         assert [day for _, day in stored] == [TUESDAY], "the other day is lost"
 
 
+ODD_PARTS = [
+    *("9", "10.1", "10.25", "10.4", "11", "102.5", "1.025", "0.00001", "99999999999", "123456789012345678"),
+    *("0", "-1", "", "NaN", "Infinity", "abc", "\ud800", "1\0", None, [], {}, True),
+    *map(literal, ("NaN", "Infinity", "1e400", "0", "-1", "12345678901234567890")),
+]
+
+
 @ranged
-def test_fault_14_a_low_above_the_high_is_no_bar(sample: Sample) -> None:
+@given(high=st.sampled_from(ODD_PARTS), low=st.sampled_from(ODD_PARTS))
+def test_fault_14_the_price_decides_and_nothing_is_stored_that_contradicts_it(
+    sample: Sample, high: Any, low: Any
+) -> None:
+    """Whatever range comes with a good price: it is kept as sent, and so is every part that can be true beside it.
+
+    A quote, of which no range is stored, is refused with one that is inside out or of another unit.
+    """
     symbol = sample.symbols[0]
-    for high, low in (("9", "11"), ("10.1", "9"), ("12", "10.4")):
-        bad = Value(symbol, MONDAY, "10.25", high=high, low=low)
-        assert values_of(outcome(sample, sample.encoded([symbol], [bad]), [symbol])) == []
+    odd = Value(symbol, MONDAY, "10.25", high=high, low=low)
+    good_one = Value(symbol, TUESDAY, "10.25")
+    result = outcome(
+        sample, sample.encoded([symbol], [odd, good_one][: 2 if sample.is_daily else 1]), [symbol]
+    )
+    if not sample.is_daily:
+        assert {one.close for one in getattr(result, "observations", ())} <= {Decimal("10.25")}
+        return
+    assert isinstance(result, Answer)
+    verdict = judge(Known(), result.observations, Fetcher.DAILY_BARS, is_latest=False)
+    first, second = verdict.good
+    assert not verdict.held
+    assert not result.rejected
+    assert (first.close, first.text, second.quality) == (Decimal("10.25"), "10.25", None)
+    assert second.high == Decimal("11.5")
+    highest = Decimal("Infinity") if first.high is None else first.high
+    lowest = Decimal(0) if first.low is None else first.low
+    assert lowest <= first.close <= min(highest, 5 * first.close)
+    assert first.open is None or lowest <= first.open <= highest
+    assert all(one is None or 5 * one >= first.close for one in (first.open, first.low))
+    is_lacking = (first.high is None and high not in (None, "")) or (
+        first.low is None and low not in (None, "")
+    )
+    assert (first.quality is not None) == (is_lacking or first.open is None)
 
 
 @daily
@@ -400,6 +437,20 @@ def changed(node: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]
     return copy
 
 
+def names_of_ours(result: Answer | ProviderError) -> set[str]:
+    """Names of response models, and of Python's and pydantic's types, in what operators are told."""
+    if isinstance(result, Answer):
+        told = [one.message for one in result.failures] + [one.reason for one in result.rejected]
+    else:
+        told = [str(result)]
+    models, names = list(Schema.__subclasses__()), {"NoneType", "Decimal", "dict", "str", "ValidationError"}
+    while models:
+        model = models.pop()
+        names.add(model.__name__)
+        models += model.__subclasses__()
+    return names & set(re.findall(r"\w+", " ".join(told)))
+
+
 def delete(container: Any, key: Any) -> None:
     del container[key]
 
@@ -420,6 +471,7 @@ def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st
     else:
         spoiled = changed(body, path, lambda container, key: container.__setitem__(key, junk[0]))
     result = outcome(sample, encoded(spoiled), asked)
+    assert not names_of_ours(result), (path, junk)
     if isinstance(result, Answer):
         assert {one.symbol for one in result.documents} <= set(asked)
         for one in result.observations:

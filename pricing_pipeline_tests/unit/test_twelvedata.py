@@ -199,9 +199,10 @@ def test_a9_pence_become_pounds_exactly() -> None:
         ({"close": "0.00000"}, "above zero"),
         ({"close": "1234567890.123456789"}, "18 digits"),
         ({"close": "1,000.00"}, "finite"),
-        ({"close": "176.00000"}, "high"),
-        ({"low": "172.00000"}, "low"),
-        ({"high": "170.00000"}, "high"),
+        ({"close": "17300.00000"}, "far above its high"),
+        ({"close": "1.73000"}, "far below its low"),
+        ({"low": "176.00000"}, "is above its high"),
+        ({"high": "160.00000"}, "is above its high"),
         ({"timestamp": STAMP + 301}, "future"),
         ({"timestamp": 0}, "no time"),
         ({"timestamp": STAMP * 1000}, "future|calendar"),
@@ -218,6 +219,23 @@ def test_b18_a_quote_that_cannot_be_true_fails_alone(changes: dict[str, Any], wo
     assert (failure.symbol, failure.kind) == ("AAPL", FailureKind.IMPLAUSIBLE)
     assert re.search(words, failure.message)
     assert [observation.symbol for observation in answer.observations] == ["IBM"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"close": "176.00000"},
+        {"close": "170.00000"},
+        {"open": "0"},
+        {"open": None, "high": "", "low": "many"},
+        {"open": "-1", "high": "99999999999", "low": "0.00001"},
+    ],
+)
+def test_b18_of_a_quote_the_price_is_needed_and_no_more(changes: dict[str, Any]) -> None:
+    answer = parse(quote(**changes), ["AAPL"])
+    (price,) = answer.observations
+    assert price.text == changes.get("close", quote()["close"])
+    assert (price.open, price.high, price.low, price.quality) == (None, None, None, None)
 
 
 @pytest.mark.parametrize("literal", ["NaN", "-Infinity", "1e400", "-5", "0", "9" * 5000, "1e999999999999"])
@@ -278,17 +296,14 @@ def test_bars_are_midnight_utc_oldest_first() -> None:
     ("bad", "words"),
     [
         (bar(close="0"), "above zero"),
-        (bar(open="-3"), "above zero"),
         (bar(close=None), "finite"),
-        (bar(high="NaN"), "finite"),
-        (bar(low="11.5"), "low"),
-        (bar(high="10.5"), "high"),
-        (bar(volume="-1"), "negative"),
-        (bar(volume="many"), "finite"),
+        (bar(close=""), "finite"),
+        (bar(close="\ud800"), "finite"),
+        (bar("2026-11-19\0"), r"values\.1\.datetime"),
+        (bar("1970-01-01"), "no time"),
         (bar("2026-10-31"), "outside"),
         (bar("2026-12-01"), "future|outside"),
         (bar("2026-11-31"), "calendar"),
-        (bar(high="123456789012", low="9.12345678901"), "18 digits"),
     ],
 )
 def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> None:
@@ -300,11 +315,55 @@ def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> N
     assert not answer.failures
 
 
+@pytest.mark.parametrize(
+    ("part", "raw", "words"),
+    [
+        ("open", "-3", "open '-3' is not above zero"),
+        ("open", "0", "open '0' is not above zero"),
+        ("high", "NaN", "high 'NaN' is not a finite decimal number"),
+        ("low", {}, "low '{}' is not a finite decimal number"),
+        ("low", "\ud800", "low '\\ud800' is not a finite decimal number"),
+        ("volume", "-1", "volume '-1' is negative"),
+        ("volume", "many", "volume 'many' is not a finite decimal number"),
+        *((part, raw, None) for part in ("open", "high", "low", "volume") for raw in (None, "")),
+    ],
+)
+def test_b18_of_a_bar_the_close_is_needed_and_no_more(part: str, raw: object, words: str | None) -> None:
+    """What is missing is missing; what cannot be read is left out, and the bar says so."""
+    answer = parse(series(bar("2026-11-18"), bar(**{part: raw})), ["AAPL"], BARS, NOVEMBER)
+    whole, row = answer.observations
+    assert not answer.rejected
+    assert (getattr(row, part), row.quality) == (None, words)
+    others = {"open", "high", "low", "close", "volume"} - {part}
+    assert [getattr(row, name) for name in others] == [getattr(whole, name) for name in others]
+
+
 def test_b18_a_json_number_that_is_none_costs_its_own_day_only() -> None:
-    body = json.dumps(series(bar("2026-11-18"), bar(low="@"))).replace('"@"', "NaN").encode()
+    body = json.dumps(series(bar("2026-11-18"), bar(close="@"))).replace('"@"', "NaN").encode()
     answer = parse(body, ["AAPL"], BARS, NOVEMBER)
     assert [o.observed_at.day for o in answer.observations] == [18]
     assert [r.observed_at for r in answer.rejected] == [datetime(2026, 11, 19, tzinfo=UTC)]
+
+
+def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
+    """Whatever comes of them: values are counted, with the first of them, and the days that were asked for are kept."""
+    strangers = [
+        bar(str(date(2015, 1, 1) + timedelta(days=n)), close=f"{10 + n / 1000:.5f}") for n in range(3500)
+    ]
+    answer = parse(series(*strangers, bar("2026-11-18")), ["AAPL"], BARS, NOVEMBER)
+    assert [o.observed_at.day for o in answer.observations] == [18]
+    (rejected,) = answer.rejected
+    assert "3500 value(s) lie outside the asked 2026-11-01..2026-11-30" in rejected.reason
+    assert "10.00000 of 2015-01-01, 10.00100 of 2015-01-02" in rejected.reason
+    (failure,) = parse(series(*strangers), ["AAPL"], BARS, NOVEMBER).failures
+    assert "none of the 3500 values" in failure.message
+
+
+def test_f6_of_thousands_of_broken_days_a_hundred_are_shown_and_the_others_counted() -> None:
+    broken = [bar(str(date(2015, 1, 1) + timedelta(days=n)), close="x") for n in range(3500)]
+    answer = parse(series(*broken, bar("2026-11-18")), ["AAPL"], BARS, None)
+    assert len(answer.rejected) == 101
+    assert answer.rejected[-1].reason.startswith("3400 more values cannot be true; the first: close 'x'")
 
 
 def test_b18_tomorrow_is_a_day_somewhere_and_the_day_after_is_not() -> None:

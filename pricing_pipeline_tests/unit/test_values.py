@@ -6,7 +6,6 @@ import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,12 +17,10 @@ from pricing_pipeline.providers.base import check_answer, decode_json, parse_ret
 from pricing_pipeline.providers.values import (
     Implausible,
     calendar_day,
-    check_bar,
     decimal_of,
+    in_major_unit,
     midnight,
-    plain_close,
     price_of,
-    rescale,
     settle_days,
     spelling,
     volume_of,
@@ -108,9 +105,8 @@ def test_other_spellings_of_true_prices(raw: str | int, value: str) -> None:
     assert price_of(raw) == Decimal(value)
 
 
-def test_volume_may_be_zero_or_absent_but_not_negative() -> None:
+def test_volume_may_be_zero_but_not_negative() -> None:
     assert volume_of("0") == 0
-    assert volume_of(None) is None
     with pytest.raises(Implausible, match="negative"):
         volume_of("-1")
 
@@ -118,7 +114,7 @@ def test_volume_may_be_zero_or_absent_but_not_negative() -> None:
 @given(AMOUNTS, st.integers(min_value=0, max_value=16))
 def test_a9_hundredths_are_converted_exactly(amount: int, scale: int) -> None:
     pence = Decimal(amount).scaleb(-scale)
-    pounds = rescale(Observation("VOD", NOW, pence, str(pence), "GBP"), -2).close
+    pounds = in_major_unit(pence, -2)
     assert pounds * 100 == pence
     assert -int(pounds.as_tuple().exponent) == scale + 2
 
@@ -189,47 +185,7 @@ def test_an_answer_accounts_for_each_symbol_exactly_once() -> None:
             check_answer("someone", symbols, answer)
 
 
-# The short way of long histories
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ("1.5", "2.5", "1.4", "2.0"),
-        ("1.50000", "1.50000", "1.50000", "1.50000"),
-        ("123456789.123456789", "123456789.2", "0.000000001", "5.0"),
-    ],
-)
-def test_b18_a_plain_quote_has_the_close_that_the_long_way_finds(texts: tuple[str, str, str, str]) -> None:
-    open_, high, low, close = map(price_of, texts)
-    check_bar(close, open_, high, low)
-    short = plain_close(*texts)
-    assert short == close
-    assert format(close, "f") == texts[3]
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ("1.5", "2.5", "1.6", "2.0"),  # low above open
-        ("1.5", "1.9", "1.4", "2.0"),  # high below close
-        ("1.5", "2.5", "1.4", "1.3"),  # close below low
-        ("0.0", "0.0", "0.0", "0.0"),
-        ("-1.5", "2.5", "-1.6", "2.0"),
-        ("1.5", "2.5", "1.4", "NaN"),
-        ("1.5", "2.5", "1.4", "2e3"),
-        ("1.5", "2.5", "1.4", "2"),
-        ("1.5", "2.5", "1.4", "1234567890.5"),
-        ("1.5", "2.5", "1.4", "2.0\n"),
-        ("1.5 2.5", "1.4", "", "2.0"),
-        ("\u0661.5", "2.5", "1.4", "2.0"),
-        (Decimal("1.5"), "2.5", "1.4", "2.0"),
-        (None, "2.5", "1.4", "2.0"),
-        ("1.5", "2.5", "1.4", Decimal("2.0")),
-    ],
-)
-def test_b18_a_quote_that_is_not_plain_goes_the_long_way(texts: tuple[Any, Any, Any, Any]) -> None:
-    assert plain_close(*texts) is None
+# Days
 
 
 def test_b18_days_that_come_in_order_are_kept_as_they_are_and_others_sorted() -> None:

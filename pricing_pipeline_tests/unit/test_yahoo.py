@@ -337,11 +337,113 @@ def test_f5_a_dividend_that_is_none_costs_nothing_else() -> None:
     assert len(answer.observations) == 2
 
 
-@pytest.mark.parametrize("ratio", [(0, 1), (1, 0), (-4, 1), (10**17, 1)])
-def test_b18_an_impossible_split_stores_nothing_before_it(ratio: tuple[int, int]) -> None:
-    days = {"2026-11-16T09:30": 124.8075}
-    answer = parse(chart(days | {"2026-11-19T09:30": 1.5}, splits=[("2026-11-17T09:30", *ratio)]))
-    assert "2026-11-16" not in closes(answer)
+BEFORE_AND_AFTER = {"2026-11-16T09:30": 124.8075, "2026-11-19T09:30": 1.5}
+
+
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        (0, 1),
+        (1, 0),
+        (-4, 1),
+        (10**17, 1),
+        (10**12, 1),
+        (1, 1001),
+        ("Infinity", 1),
+        (4, None),
+        ([], {}),
+        (True, 2),
+    ],
+)
+def test_b18_a_split_that_cannot_be_true_costs_itself_alone(ratio: tuple[Any, Any]) -> None:
+    """Bars before it stay as the source has divided them, and say so: nothing that is called raw is guessed."""
+    body = chart(
+        BEFORE_AND_AFTER, splits=[("2026-11-17T09:30", *ratio)], dividends=[("2026-11-19T09:30", 0.5)]
+    )
+    answer = parse(body)
+    assert closes(answer) == {"2026-11-16": "124.8075", "2026-11-19": "1.5"}
+    assert {one.adjustment for one in answer.observations} == {Adjustment.SPLITS}
+    assert (answer.actions, answer.actions_since) == ((), {})
+    (rejected,) = answer.rejected
+    assert rejected.observed_at == datetime(2026, 11, 17, tzinfo=UTC)
+    assert rejected.reason.startswith("the split of 2026-11-17: ")
+    since = parse(body, window=Window(date(2026, 11, 17), date(2026, 11, 19)))
+    assert [(str(one.close), one.adjustment) for one in since.observations] == [("1.5", Adjustment.RAW)]
+
+
+@pytest.mark.parametrize("event", [None, "4:1", [], {}, {"date": 0}, {"date": "Infinity"}, {"date": 10**17}])
+@pytest.mark.parametrize("kind", ["splits", "dividends"])
+def test_b18_an_event_of_another_form_costs_itself_alone(kind: str, event: Any) -> None:
+    body = chart(BEFORE_AND_AFTER, splits=[], dividends=[("2026-11-19T09:30", 0.5)])
+    whole = {"numerator": 4, "denominator": 1, "amount": 0.25}
+    told = whole | event if isinstance(event, dict) and event else event
+    body["chart"]["result"][0]["events"][kind]["odd"] = told
+    answer = parse(body)
+    assert len(answer.observations) == 2
+    assert [one.reason.split(":")[0] for one in answer.rejected] == [f"the {kind[:-1]} of an unknown day"]
+    assert "_" not in answer.rejected[0].reason, "no name of ours"
+    if kind == "dividends":
+        assert [action.ex_on for action in answer.actions] == [date(2026, 11, 19)]
+
+
+@pytest.mark.parametrize("raw", ["Infinity", "abc", "", True, [], {}, "\ud800", "1\0", 10**18, -1, 0, None])
+@pytest.mark.parametrize("column", ["open", "high", "low", "close", "volume", "timestamp"])
+def test_b18_one_broken_value_costs_itself_and_no_other_day(column: str, raw: Any) -> None:
+    """A broken close or time costs its day, any other value itself; the other day is as it would be without it."""
+    if (column, raw) == ("timestamp", -1):
+        return  # a second before the epoch is a time like any other
+    days = {"2026-11-18T09:30": 1.5, "2026-11-19T09:30": 2.5}
+    true = {row.observed_at.day: row for row in parse(chart(days)).observations}
+    body = chart(days)
+    (series,) = body["chart"]["result"]
+    place = series if column == "timestamp" else series["indicators"]["quote"][0]
+    place[column] = [raw, *place[column][1:]]
+    answer = parse(body)
+    found = {row.observed_at.day: row for row in answer.observations}
+    assert found[19] == true[19]
+    if column in ("close", "timestamp"):
+        assert set(found) == {19}
+        is_hole = column == "close" and raw is None
+        assert len(answer.rejected) == (0 if is_hole else 1)
+    else:
+        is_true = column == "volume" and raw in (0, 10**18) and not isinstance(raw, bool)
+        kept = getattr(found[18], column)
+        assert (kept is None) == (raw != 0 or column != "volume")
+        assert (found[18].quality is None) == (raw is None or raw == "" or (is_true and raw == 0))
+
+
+@pytest.mark.parametrize("raw", [0, 1, 86_399])
+def test_b18_a_stamp_of_a_clock_that_was_never_set_is_no_day(raw: int) -> None:
+    body = chart({"2026-11-18T09:30": 1.5, "2026-11-19T09:30": 2.5})
+    body["chart"]["result"][0]["timestamp"][0] = raw
+    for window in (
+        None,
+        Window(date(2026, 11, 18), date(2026, 11, 19)),
+        Window(date(1960, 1, 1), NOW.date()),
+    ):
+        answer = parse(body, window=window)
+        assert list(closes(answer)) == ["2026-11-19"]
+        assert [one.reason for one in answer.rejected] == [f"time stamp {raw} says that there is no time"]
+
+
+def test_b18_an_index_is_older_than_the_epoch() -> None:
+    body = chart({"1962-01-02T09:30": 71.55, "1969-12-31T09:30": 92.06, "2026-11-19T09:30": 2.5})
+    assert list(closes(parse(body))) == ["1962-01-02", "1969-12-31", "2026-11-19"]
+
+
+def test_f6_no_day_vanishes_without_a_word() -> None:
+    """Those to come are refused, those that nobody asked for are counted; only days around the window are left out."""
+    days = {f"2026-11-{day}T09:30": 1.5 for day in (16, 17, 18, 19, 20, 21, 25)}
+    answer = parse(
+        chart({"2019-01-02T09:30": 1, "2019-01-03T09:30": 1, **days}),
+        window=Window(date(2026, 11, 18), date(2026, 11, 19)),
+    )
+    assert list(closes(answer)) == ["2026-11-18", "2026-11-19"]
+    assert [one.reason for one in answer.rejected] == [
+        "day 2026-11-21 lies after the newest session, that of 2026-11-20",
+        "day 2026-11-25 lies in the future",
+        "2 value(s) lie outside the asked 2026-11-18..2026-11-19; the first: 1 of 2019-01-02, 1 of 2019-01-03",
+    ]
 
 
 # --- batches ------------------------------------------------------------------------------------

@@ -65,6 +65,32 @@ COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], dat
     'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.';
 
 
+CREATE OR REPLACE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb)
+RETURNS TABLE (symbol text, ex_on date, cash numeric, reason text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT d.symbol, d.ex_on, d.cash,
+           CASE WHEN price.close IS NULL THEN 'the dividend is more than any share has paid, and no price before it is known'
+                ELSE pg_catalog.format('the dividend of %s is not below the last price before it, %s on %s',
+                                       d.ex_on, price.close, (price.observed_at AT TIME ZONE 'UTC')::date) END
+    FROM (SELECT a.*, r.asset_class FROM jsonb_to_recordset(actions) AS a (symbol text, ex_on date, kind text, cash numeric, currency text)
+          CROSS JOIN pricing.data_type_registry r WHERE r.data_type = wanted_type AND a.kind = 'dividend') d
+    LEFT JOIN LATERAL (
+        SELECT h.observed_at, h.amount * ('1e-' || h.scale)::numeric AS close, h.adjustment
+        FROM pricing.data_type_registry t
+        JOIN pricing.price_history h ON h.data_type = t.data_type AND h.symbol = d.symbol
+             AND h.observed_at >= (d.ex_on - 14)::timestamp AT TIME ZONE 'UTC' AND h.observed_at < d.ex_on::timestamp AT TIME ZONE 'UTC'
+        WHERE t.asset_class = d.asset_class AND (h.currency = d.currency) IS NOT FALSE
+        ORDER BY h.observed_at DESC LIMIT 1) price ON true
+    -- Splits that nobody has told may lie between a price that is divided by all of them and a dividend that is not.
+    WHERE d.cash >= coalesce(price.close * CASE price.adjustment WHEN 'raw' THEN 1 ELSE 1000 END, 1e9)
+      AND NOT EXISTS (SELECT FROM pricing.corporate_actions c
+                      WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (d.asset_class, d.symbol, d.ex_on, 'dividend')
+                        AND c.amount * ('1e-' || c.scale)::numeric = d.cash)
+$$;
+COMMENT ON FUNCTION pricing.doubted_dividends(text, jsonb) IS
+    'Of the actions of an answer, the dividends that are not below the last price of the two weeks before them, and why each is not believed. What is stored already is not doubted.';
+
+
 CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
 RETURNS TABLE (symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamptz, earlier_recorded timestamptz,
                same_times timestamptz[], same_recorded timestamptz[])

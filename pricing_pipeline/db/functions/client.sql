@@ -62,13 +62,13 @@ COMMENT ON FUNCTION pricing.price(text) IS
 CREATE OR REPLACE FUNCTION pricing.history(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric,
-               currency text, provider text, fetched_at timestamptz, adjustment text, call_id bigint)
+               currency text, provider text, fetched_at timestamptz, adjustment text, call_id bigint, quality text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
-    SELECT h.observed_at, h.open, h.high, h.low, h.close, h.volume, h.currency, h.provider, h.recorded_at, h.adjustment, h.call_id
+    SELECT h.observed_at, h.open, h.high, h.low, h.close, h.volume, h.currency, h.provider, h.recorded_at, h.adjustment, h.call_id, h.quality
     FROM pricing.adjusted_prices(wanted_type, wanted_symbol, first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) IS
-    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only.';
+    'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.document(wanted_type text, wanted_symbol text, as_of timestamptz DEFAULT NULL)

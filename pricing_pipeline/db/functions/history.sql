@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION pricing.prices_as_of(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint,
-               currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamptz)
+               currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
     IF as_of IS NULL THEN
         RETURN QUERY
         SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency, h.volume, h.adjustment,
-               h.provider, h.call_id, h.fetched_at
+               h.provider, h.call_id, h.fetched_at, h.quality
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at >= since AND h.observed_at < before
         ORDER BY h.observed_at;
@@ -22,13 +22,13 @@ BEGIN
     -- A value is believed from recorded_at until revised_at, so each moment finds one value of a time, or none.
     RETURN QUERY
     SELECT h.observed_at, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale, h.currency, h.volume, h.adjustment,
-           h.provider, h.call_id, h.fetched_at
+           h.provider, h.call_id, h.fetched_at, h.quality
     FROM pricing.price_history h
     WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at >= since AND h.observed_at < before
       AND h.fetched_at <= as_of
     UNION ALL
     SELECT r.observed_at, r.amount, r.open_amount, r.high_amount, r.low_amount, r.scale, r.currency, r.volume, r.adjustment,
-           r.provider, r.call_id, r.recorded_at
+           r.provider, r.call_id, r.recorded_at, r.quality
     FROM pricing.price_revisions r
     WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol AND r.observed_at >= since AND r.observed_at < before
       AND r.recorded_at <= as_of AND r.revised_at > as_of
@@ -139,7 +139,7 @@ COMMENT ON FUNCTION pricing.adjustment_steps(text, text, boolean, timestamptz) I
 CREATE OR REPLACE FUNCTION pricing.adjusted_prices(
     wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamptz DEFAULT NULL, adjust text DEFAULT NULL)
 RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text,
-               adjustment text, provider text, call_id bigint, recorded_at timestamptz)
+               adjustment text, provider text, call_id bigint, recorded_at timestamptz, quality text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 BEGIN
@@ -151,7 +151,7 @@ BEGIN
         RETURN QUERY
         -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
         SELECT h.observed_at, h.open_amount * one.unit, h.high_amount * one.unit, h.low_amount * one.unit, h.amount * one.unit,
-               h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at
+               h.volume, h.currency, h.adjustment, h.provider, h.call_id, h.recorded_at, h.quality
         FROM pricing.prices_as_of(wanted_type, wanted_symbol, first_day, last_day, as_of) h
         CROSS JOIN LATERAL (SELECT ('1e-' || h.scale)::numeric AS unit) one
         ORDER BY h.observed_at;
@@ -180,7 +180,7 @@ BEGIN
            CASE WHEN f.is_as_stored THEN f.low_amount * f.unit ELSE trim_scale(round(f.low_amount * f.unit * f.up / f.down, 10)) END,
            CASE WHEN f.is_as_stored THEN f.amount * f.unit ELSE trim_scale(round(f.amount * f.unit * f.up / f.down, 10)) END,
            CASE WHEN f.shares_up = f.shares_down THEN f.volume ELSE round(f.volume * f.shares_down / f.shares_up) END,
-           f.currency, adjust, f.provider, f.call_id, f.recorded_at
+           f.currency, adjust, f.provider, f.call_id, f.recorded_at, f.quality
     FROM (SELECT x.*, x.shares_up * x.kept AS up, x.shares_down AS down, x.shares_up * x.kept = x.shares_down AS is_as_stored
           FROM factored x) f
     ORDER BY f.observed_at;

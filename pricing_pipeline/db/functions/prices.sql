@@ -9,10 +9,18 @@ $$;
 COMMENT ON FUNCTION pricing.same_amount(bigint, smallint, bigint, smallint) IS 'Compares by value: 12.30 is 12.300.';
 
 
+CREATE OR REPLACE FUNCTION pricing.same_part(old bigint, old_scale smallint, given bigint, given_scale smallint, quality text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (given IS NULL AND quality IS NOT NULL) OR pricing.same_amount(old, old_scale, given, given_scale)
+$$;
+COMMENT ON FUNCTION pricing.same_part(bigint, smallint, bigint, smallint, text) IS
+    'Whether a part of a bar comes as it is stored; one that was dropped from the answer says nothing against it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_prices(
     wanted_type text, from_provider text, from_call bigint, is_latest boolean,
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[])
+    scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[], qualities text[] DEFAULT NULL)
 RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -24,8 +32,8 @@ BEGIN
     -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
     -- it is believed. An equal stamp with the same value confirms, with another value revises.
     WITH given AS MATERIALIZED (
-        SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments)
-            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment)),
+        SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments, qualities)
+            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment, quality)),
     refused AS MATERIALIZED (
         SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM given s GROUP BY 1) n
         WHERE is_latest AND n.at < (SELECT l.observed_at FROM pricing.latest_prices l
@@ -41,25 +49,25 @@ BEGIN
         SELECT k.*, (k.old).data_type IS NULL AS is_new,
                (k.old).data_type IS NOT NULL
                AND NOT (pricing.same_amount((k.old).amount, (k.old).scale, k.amount, k.scale)
-                    AND pricing.same_amount((k.old).open_amount, (k.old).scale, k.open_amount, k.scale)
-                    AND pricing.same_amount((k.old).high_amount, (k.old).scale, k.high_amount, k.scale)
-                    AND pricing.same_amount((k.old).low_amount, (k.old).scale, k.low_amount, k.scale)
-                    AND (k.old).volume IS NOT DISTINCT FROM k.volume AND (k.old).currency IS NOT DISTINCT FROM k.currency) AS is_changed
+                    AND pricing.same_part((k.old).open_amount, (k.old).scale, k.open_amount, k.scale, k.quality)
+                    AND pricing.same_part((k.old).high_amount, (k.old).scale, k.high_amount, k.scale, k.quality)
+                    AND pricing.same_part((k.old).low_amount, (k.old).scale, k.low_amount, k.scale, k.quality)
+                    AND ((k.old).volume IS NOT DISTINCT FROM k.volume OR (k.volume IS NULL AND k.quality IS NOT NULL)) AND (k.old).currency IS NOT DISTINCT FROM k.currency) AS is_changed
         FROM looked k),
     kept AS (
         INSERT INTO pricing.price_revisions
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, recorded_at, revised_at, revised_by, adjustment)
+             provider, call_id, recorded_at, revised_at, revised_by, adjustment, quality)
         SELECT wanted_type, c.symbol, c.observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount, (c.old).low_amount,
                (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id, (c.old).fetched_at, now_, from_call,
-               (c.old).adjustment
+               (c.old).adjustment, (c.old).quality
         FROM staged c WHERE c.is_changed ORDER BY c.symbol, c.observed_at),
     written AS (
         INSERT INTO pricing.price_history AS h
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at, adjustment)
+             provider, call_id, fetched_at, adjustment, quality)
         SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
-               s.currency, s.volume, from_provider, from_call, now_, s.adjustment
+               s.currency, s.volume, from_provider, from_call, now_, s.adjustment, s.quality
         FROM staged s
         WHERE s.is_new OR s.is_changed
         ORDER BY s.symbol, s.observed_at
@@ -67,21 +75,22 @@ BEGIN
             SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
                 low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
                 volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
-                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment),
+                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment, quality = excluded.quality),
     newest AS (
         SELECT DISTINCT ON (s.symbol) s.* FROM staged s
         WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
     latest AS (
         INSERT INTO pricing.latest_prices AS l
             (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
-             adjustment, changed_at)
+             adjustment, changed_at, quality)
         SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text,
-               n.adjustment, n.observed_at
+               n.adjustment, n.observed_at, n.quality
         FROM newest n ORDER BY n.symbol
         ON CONFLICT (data_type, symbol) DO UPDATE
             SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
                 observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
                 call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
+                quality = excluded.quality,
                 changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
                                   THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
             WHERE l.observed_at <= excluded.observed_at
@@ -93,14 +102,14 @@ BEGIN
                FROM staged s GROUP BY 1) k USING (symbol)
     LEFT JOIN latest l USING (symbol);
 END $$;
-COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
+COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[], text[]) IS
     'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
 
 
 CREATE OR REPLACE FUNCTION pricing.revise_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    scales smallint[], volumes numeric[])
+    scales smallint[], volumes numeric[], qualities text[])
 RETURNS TABLE (added bigint, revised bigint)
 -- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
@@ -113,47 +122,47 @@ BEGIN
     RETURN QUERY
     WITH differing AS MATERIALIZED (
         SELECT v.*, h AS old, h.data_type IS NULL AS is_new
-        FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
-            AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume)
+        FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, qualities)
+            AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, quality)
         LEFT JOIN pricing.price_history h
             ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
                AND h.observed_at = v.observed_at
         WHERE h.data_type IS NULL
            OR NOT (pricing.same_amount(h.amount, h.scale, v.amount, v.scale)
-                   AND pricing.same_amount(h.open_amount, h.scale, v.open_amount, v.scale)
-                   AND pricing.same_amount(h.high_amount, h.scale, v.high_amount, v.scale)
-                   AND pricing.same_amount(h.low_amount, h.scale, v.low_amount, v.scale)
-                   AND h.volume IS NOT DISTINCT FROM v.volume AND h.currency IS NOT DISTINCT FROM named_currency)),
+                   AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)
+                   AND pricing.same_part(h.high_amount, h.scale, v.high_amount, v.scale, v.quality)
+                   AND pricing.same_part(h.low_amount, h.scale, v.low_amount, v.scale, v.quality)
+                   AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency)),
     kept AS (
         INSERT INTO pricing.price_revisions
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, recorded_at, revised_at, revised_by, adjustment)
+             provider, call_id, recorded_at, revised_at, revised_by, adjustment, quality)
         SELECT wanted_type, wanted_symbol, d.observed_at, (d.old).amount, (d.old).open_amount, (d.old).high_amount,
                (d.old).low_amount, (d.old).scale, (d.old).currency, (d.old).volume, (d.old).provider, (d.old).call_id,
-               (d.old).fetched_at, now_, from_call, (d.old).adjustment
+               (d.old).fetched_at, now_, from_call, (d.old).adjustment, (d.old).quality
         FROM differing d WHERE NOT d.is_new ORDER BY d.observed_at),
     written AS (
         INSERT INTO pricing.price_history AS h
             (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at, adjustment)
+             provider, call_id, fetched_at, adjustment, quality)
         SELECT wanted_type, wanted_symbol, d.observed_at, d.amount, d.open_amount, d.high_amount, d.low_amount, d.scale,
-               named_currency, d.volume, from_provider, from_call, now_, basis
+               named_currency, d.volume, from_provider, from_call, now_, basis, d.quality
         FROM differing d ORDER BY d.observed_at
         ON CONFLICT (data_type, symbol, observed_at) DO UPDATE
             SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
                 low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
                 volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
-                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment)
+                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment, quality = excluded.quality)
     SELECT count(*) FILTER (WHERE d.is_new), count(*) FILTER (WHERE NOT d.is_new) FROM differing d;
 END $$;
-COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[]) IS
     'What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    scales smallint[], volumes numeric[])
+    scales smallint[], volumes numeric[], qualities text[])
 RETURNS TABLE (added bigint, revised bigint)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -171,11 +180,11 @@ BEGIN
         BEGIN
             INSERT INTO pricing.price_history
                 (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, fetched_at, adjustment)
+                 provider, call_id, fetched_at, adjustment, quality)
             SELECT wanted_type, wanted_symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
-                   named_currency, v.volume, from_provider, from_call, now_, basis
-            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes)
-                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume);
+                   named_currency, v.volume, from_provider, from_call, now_, basis, v.quality
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, qualities)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, quality);
             GET DIAGNOSTICS added = ROW_COUNT;
         EXCEPTION WHEN unique_violation THEN
             RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
@@ -187,9 +196,9 @@ BEGIN
     RETURN QUERY
     SELECT r.added, r.revised
     FROM pricing.revise_bars(wanted_type, from_provider, from_call, wanted_symbol, named_currency, basis, times, amounts,
-                             open_amounts, high_amounts, low_amounts, scales, volumes) r;
+                             open_amounts, high_amounts, low_amounts, scales, volumes, qualities) r;
 END $$;
-COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[]) IS
+COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[]) IS
     'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.';
 
 

@@ -25,6 +25,10 @@ SELECT pricing.enter_action(:asset_class, :symbol, :ex_on, :kind, CAST(:new_shar
 -- Take back a split or dividend; returns removed or unknown.
 SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAST(:why AS text));
 
+-- name: doubted
+-- Dividends of an answer that are not believed, and why.
+SELECT symbol, ex_on, cash, reason FROM pricing.doubted_dividends(:data_type, CAST(:actions AS jsonb));
+
 -- name: known_basis
 -- What tells a restated bar from a corrected one, for each symbol of an answer.
 SELECT symbol, adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded

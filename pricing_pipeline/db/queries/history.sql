@@ -21,7 +21,8 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(coalesce(textsend(h.currency), '\xff'), '\x00') AS currency,
        string_agg(textsend(h.adjustment), '\x00') AS adjustment,
        string_agg(textsend(h.provider), '\x00') AS provider,
-       string_agg(int8send(h.call_id), '') AS call_id
+       string_agg(int8send(h.call_id), '') AS call_id,
+       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz)) h;
 
 -- name: adjusted_columns
@@ -37,5 +38,6 @@ SELECT string_agg(timestamptz_send(h.observed_at), '') AS observed_at,
        string_agg(coalesce(textsend(h.currency), '\xff'), '\x00') AS currency,
        string_agg(textsend(h.adjustment), '\x00') AS adjustment,
        string_agg(textsend(h.provider), '\x00') AS provider,
-       string_agg(int8send(h.call_id), '') AS call_id
+       string_agg(int8send(h.call_id), '') AS call_id,
+       string_agg(coalesce(textsend(h.quality), '\xff'), '\x00') AS quality
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust) h;

@@ -4,14 +4,16 @@ SELECT symbol, added, revised, outcome FROM pricing.merge_prices(
     :data_type, :provider, :call_id, :is_latest,
     CAST(:symbols AS text[]), CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
     CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]),
-    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]));
+    CAST(:currencies AS text[]), CAST(:volumes AS numeric[]), CAST(:texts AS text[]), CAST(:adjustments AS text[]),
+    CAST(:qualities AS text[]));
 
 -- name: merge_bars
 -- Move the bars of one symbol into history.
 SELECT added, revised FROM pricing.merge_bars(
     :data_type, :provider, :call_id, :symbol, CAST(:currency AS text), :adjustment,
     CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
-    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]));
+    CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]),
+    CAST(:qualities AS text[]));
 
 -- name: verify
 -- Note that a provider had values of a symbol, and in which currency; returns the time.
@@ -74,12 +76,13 @@ SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pri
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
-SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at
+SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at,
+       quality
 FROM pricing.prices_as_of(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz));
 
 -- name: adjusted
 -- The same on another basis than it may be stored on.
-SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at
+SELECT observed_at, open, high, low, close, volume, currency, adjustment, provider, call_id, recorded_at, quality
 FROM pricing.adjusted_prices(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:as_of AS timestamptz), :adjust);
 
 -- name: is_known

@@ -1,0 +1,186 @@
+"""A bar whose parts contradict its close: stored with its close, without them, and says so wherever it is explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline import prices, settling
+from pricing_pipeline.domain import Adjust, Answer, Observation, RejectedValue
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.settling import Tally
+from pricing_pipeline_tests.audit import audit
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
+PARTS = ("open", "high", "low")
+
+
+def bar(day: int, close: str, *parts: str | None) -> Observation:
+    given_ = (None if one is None else Decimal(one) for one in parts)
+    row = observation("AAPL", close, midnight(date(2010, 3, day)))
+    return replace(row, **dict(zip(PARTS, given_, strict=False)), volume=Decimal(100))
+
+
+def bring(core: Core, *bars: Observation, latest: bool = False, **more: Any) -> Tally:
+    core.lift_limits()
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.enqueue(DAILY, "AAPL", days=None if latest else MARCH)
+    answer = Answer(observations=bars, **more)
+    return settling.settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, 100, body=b"{}"))
+
+
+def stored(core: Core, table: str = "price_history") -> list[tuple[Any, ...]]:
+    rows = core.rows(
+        "SELECT amount, open_amount, high_amount, low_amount, scale, quality"
+        f" FROM pricing.{table} ORDER BY observed_at, call_id"
+    )
+    return [
+        (*(None if one is None else str(Decimal(one).scaleb(-row.scale)) for one in row[:4]), row.quality)
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("latest", [False, True], ids=["span", "latest"])
+def test_b18_a_close_outside_its_range_is_stored_without_what_contradicts_it(
+    core: Core, latest: bool
+) -> None:
+    """As Yahoo sends a third of the days of ELCO.L; the bar before it is whole."""
+    tally = bring(
+        core,
+        bar(1, "10.40", "10.30", "10.50", "10.20"),
+        bar(2, "10.40", "10.20", "10.30", "10.10"),
+        latest=latest,
+    )
+    note = "high 10.30 is below the close 10.40"
+    assert (tally.added, tally.failed, tally.held, tally.trimmed) == (2, 0, 0, 1)
+    assert stored(core) == [
+        ("10.40", "10.30", "10.50", "10.20", None),
+        ("10.40", "10.20", None, "10.10", note),
+    ]
+    if latest:
+        assert core.one("SELECT quality FROM pricing.latest_prices") == note
+    audit(core)
+
+
+def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    note = "open 104 is far from the close 10.40"
+    bring(
+        core,
+        bar(1, "10.40", "10.30", "10.50", "10.20"),
+        bar(2, "10.40", "104", "10.50", "10.10"),
+        latest=True,
+    )
+    asked = ("AAPL", "--data-type", DAILY)
+    span = ("--from", "2010-03-01", "--to", "2010-03-31")
+    assert f"dropped: {note}" in cli("history", *asked, *span).stdout
+    assert [row["quality"] for row in cli("history", *asked, *span, "--json").json["rows"]] == [None, note]
+    assert f"without parts of its bar ({note}): " in cli("why", *asked).stdout
+    clock.advance(60)
+    then = core.clock()
+    clock.advance(60)
+    bring(core, bar(2, "10.40", "10.45", "10.50", "10.10"))
+    for as_of, told in ((None, None), (then, note)):
+        for adjust in (None, Adjust.SPLITS):
+            with core.engine.connect() as connection:
+                frame = prices.history(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+                rows = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+            assert [row.quality for row in rows] == [None, told]
+            assert [one if isinstance(one, str) else None for one in frame["quality"]] == [None, told]
+            assert (rows[1].open is None) == (told is not None)
+    (row,) = core.rows(
+        "SELECT quality FROM pricing.history('equity_daily', 'AAPL', '2010-03-02', '2010-03-02')"
+    )
+    assert row.quality is None
+
+
+def test_b18_a_held_value_keeps_what_is_said_of_its_parts(core: Core) -> None:
+    bring(core, bar(1, "10.40"), bar(2, "10.40"), bar(3, "1040", "1040", "10.50", "10.10"), bar(4, "10.40"))
+    note = "high 10.50 is below the close 1040"
+    (held,) = core.rows("SELECT kind, bar FROM pricing.quarantined_values")
+    assert (held.kind, held.bar["quality"], "high" in held.bar) == ("unit", note, False)
+
+
+@pytest.mark.parametrize("text", ["1\0", "\ud800", "\udfff\0x"])
+def test_b18_text_that_no_database_holds_costs_no_good_day(core: Core, text: str) -> None:
+    rejected = RejectedValue("AAPL", midnight(date(2010, 3, 2)), f"close {text} is none", text)
+    tally = bring(core, bar(1, "10.40"), rejected=(rejected,))
+    assert (tally.added, tally.held, tally.failed) == (1, 1, 0)
+    (held,) = core.rows("SELECT value, reason FROM pricing.quarantined_values")
+    escaped = text.replace("\0", "\\x00").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
+    assert (held.value, held.reason) == (escaped, f"close {escaped} is none")
+
+
+TEXTS = st.sampled_from(("9.80", "10.00", "10.20", "10.40", "104.00", "0.01"))
+BARS = st.tuples(st.sampled_from(("10.00", "10.20")), *[st.none() | TEXTS] * 3)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(said=st.lists(BARS, min_size=1, max_size=6), is_latest=st.booleans())
+def test_b18_f5_whatever_comes_again_a_day_stays_consistent_and_no_belief_is_lost(
+    core: Core, clock: Clock, said: list[tuple[Any, ...]], is_latest: bool
+) -> None:
+    """One day comes again and again, with whatever parts.
+
+    What is stored has the close that came last, agrees with it, and each of its parts came with that close; what was
+    stored before is a revision; an answer that only lacks parts changes nothing.
+    """
+    for table in (
+        "price_history",
+        "price_revisions",
+        "latest_prices",
+        "quarantined_values",
+        "provisional_bars",
+        "restatements",
+    ):
+        core.rows(f"DELETE FROM pricing.{table}")
+    beliefs: list[tuple[Any, ...]] = []
+    for number, (close, *parts) in enumerate(said):
+        clock.advance(1)
+        bring(core, bar(2, close, *parts), latest=is_latest)
+        (now,) = stored(core)
+        amounts = [None if one is None else Decimal(one) for one in now[:4]]
+        assert amounts[0] == Decimal(close)
+        sent = [one[1:] for one in said[: number + 1] if one[0] == close]
+        for place, value in enumerate(amounts[1:]):
+            assert value is None or any(
+                one[place] is not None and Decimal(one[place]) == value for one in sent
+            )
+        high, low = amounts[2] or Decimal("Infinity"), amounts[3] or Decimal(0)
+        assert low <= Decimal(close) <= high
+        assert amounts[1] is None or low <= amounts[1] <= high
+        if not beliefs or beliefs[-1] != now:
+            beliefs.append(now)
+        assert stored(core, "price_revisions") == beliefs[:-1]
+
+
+def test_b18_3500_values_that_nobody_asked_for_are_one_row(core: Core) -> None:
+    from pricing_pipeline.domain import Window
+    from pricing_pipeline.providers.values import settle_days
+
+    strangers = [
+        replace(bar(1, "10.40"), observed_at=midnight(date(1990, 1, 1) + timedelta(days=number)))
+        for number in range(3500)
+    ]
+    for _ in range(2):
+        answer = settle_days("AAPL", [*strangers, bar(1, "10.40")], Window(*MARCH))
+        tally = bring(core, *answer.observations, rejected=answer.rejected)
+        assert tally.held == 1
+    (row,) = core.rows("SELECT times, reason FROM pricing.quarantined_values")
+    assert row.times == 2
+    assert row.reason.startswith(
+        "3500 value(s) lie outside the asked 2010-03-01..2010-03-31; the first: 10.40 of 1990-01-01"
+    )
