@@ -3,7 +3,8 @@
 Three oddities shape this file:
 - Prices are binary32 numbers spelled out (129.0399932861328); noise.py finds what they were.
 - Bars are divided by all splits that followed. Those in the answer are undone; if it does not reach the present,
-  more may have followed, so its bars stay as they are and are marked as adjusted.
+  more may have followed, so its bars stay as they are and are marked as adjusted. Where there was none, `events` is
+  left out: it may be missing, but not beside closes that something was taken off.
 - The bar of a session in progress looks like all others. It is dropped until the session is surely over.
 """
 
@@ -56,6 +57,7 @@ _UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
 """Types of instruments that have no splits."""
 _LONGEST_WEEKEND, _LONGEST_HOLIDAY = timedelta(days=4), timedelta(days=14)
 """How much older than the newest price, and than today, the newest bar of an answer until now may be."""
+_ROUNDED, _LAST_PLACE = Decimal("1e-5"), Decimal("2e-6")
 _Ratio = tuple[Decimal, Decimal]
 """So many new shares for so many old ones."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
@@ -102,6 +104,8 @@ class _Columns(Schema):
 
 class _Indicators(Schema):
     quote: list[_Columns] = Field(min_length=1, max_length=1)
+    adjclose: object = None
+    """Closes with dividends taken off, too: looked at only to see whether there were any."""
 
 
 class _Split(Schema):
@@ -196,8 +200,10 @@ def _bars(
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
     unfinished, ratios = _unfinished_from(meta, zone, answered), _ratios(series, zone)
-    present = _present(meta, zone, unfinished)
     is_whole = meta.instrument in _UNSPLIT
+    if not is_whole and _reaches_present(meta, series, zone, unfinished):
+        _check_events(meta, series)
+        is_whole = True
     found: dict[date, list[_Bar]] = {}
     rejected = []
     for at, bar in lines:
@@ -208,7 +214,6 @@ def _bars(
                 RejectedValue(meta.symbol, None, str(fault), spelling(bar.close if bar else None))
             )
             continue
-        is_whole = is_whole or present <= day <= unfinished
         is_asked = window is None or window.start <= day <= window.end
         if bar is not None and is_asked and day < unfinished:
             found.setdefault(day, []).append(bar)
@@ -274,10 +279,50 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
     return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
 
 
-def _present(meta: _Meta, zone: ZoneInfo, unfinished: date) -> date:
-    """The day from which on a bar proves that the answer goes on until now, and so names all splits."""
+def _reaches_present(meta: _Meta, series: Series, zone: ZoneInfo, unfinished: date) -> bool:
+    """Whether a bar proves that the answer goes on until now, and so names all splits."""
+    days = set()
+    for at in series.timestamp or ():
+        try:
+            days.add(_local(at, zone))
+        except Implausible:
+            continue  # its bar is refused by itself
+    traded = _local(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
-    return max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+    present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+    # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
+    return any(present <= day <= unfinished for day in days) or max(days, default=None) == traded
+
+
+def _check_events(meta: _Meta, series: Series) -> None:
+    """Raise Implausible where the answer names no event, and its own closes tell of one.
+
+    Funds are not looked at: what they pay out of capital gains is no event that was asked for.
+    """
+    events, column = series.events, series.indicators.adjclose
+    if meta.instrument != "EQUITY" or (events is not None and (events.splits or events.dividends)):
+        return
+    adjusted = column[0].get("adjclose") if isinstance(column, list) and _is_object(column) else None
+    closes = series.indicators.quote[0].close
+    if closes is None or not isinstance(adjusted, list):
+        return
+    if any(_differ(close, other) for close, other in zip(closes, adjusted, strict=False)):
+        raise Implausible(
+            "it names neither a split nor a dividend, though its adjusted closes differ from its closes: its list "
+            "of events is missing, and nobody knows by which splits its prices are divided"
+        )
+
+
+def _is_object(column: list[object]) -> bool:
+    return len(column) == 1 and isinstance(column[0], dict)
+
+
+def _differ(close: Figure | None, adjusted: object) -> bool:
+    """Whether two closes of one day are further apart than binary32 and six places round."""
+    if close is None or isinstance(adjusted, bool) or not isinstance(adjusted, int | Decimal):
+        return False
+    a, b = Decimal(close), Decimal(adjusted)
+    return a.is_finite() and b.is_finite() and abs(a - b) > abs(a) * _ROUNDED + _LAST_PLACE
 
 
 def _with_actions(
@@ -296,8 +341,7 @@ def _with_actions(
     if zone is None or not series.timestamp:
         return answer
     days = [_local(at, zone) for at in series.timestamp]
-    unfinished = _unfinished_from(meta, zone, answered)
-    if not any(_present(meta, zone, unfinished) <= day <= unfinished for day in days):
+    if not _reaches_present(meta, series, zone, _unfinished_from(meta, zone, answered)):
         return answer
     ratios = _ratios(series, zone)
     paid: dict[date, Decimal] = {}
