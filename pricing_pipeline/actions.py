@@ -24,6 +24,7 @@ from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+_SAME_SPLIT = timedelta(days=7)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
@@ -100,9 +101,30 @@ def refined(
             times = _Recorded(newest, earlier, recorded)
             found[symbol] = _of_later_shares(about, times, since)
         else:
-            both = {day: float(ratio) for day, ratio in splits.items()} | told[symbol]
-            found[symbol] = replace(about, splits=tuple(sorted(both.items())))
+            believed = {day: float(ratio) for day, ratio in splits.items()}
+            found[symbol] = replace(
+                about,
+                splits=tuple(sorted((believed | told[symbol]).items())),
+                unnamed=_unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at),
+            )
     return found
+
+
+def _unnamed(
+    believed: Mapping[date, float], told: Mapping[date, float], since: date | None, now: datetime
+) -> tuple[tuple[date, float], ...]:
+    """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
+    if since is None:
+        return ()
+
+    def is_told(ex_on: date, shares: float) -> bool:
+        # Sources differ by some days about the first one.
+        return any(
+            abs(day - ex_on) <= _SAME_SPLIT and abs(other / shares - 1) < 0.01 for day, other in told.items()
+        )
+
+    today = now.astimezone(UTC).date()
+    return tuple(one for one in believed.items() if since < one[0] <= today and not is_told(*one))
 
 
 def note_overlap(

@@ -78,6 +78,7 @@ class Known:
     witnesses: tuple[Point, ...] = ()
     splits: tuple[tuple[date, float], ...] = ()
     are_splits_told: bool = False
+    unnamed: tuple[tuple[date, float], ...] = ()
     provisional: frozenset[datetime] = frozenset()
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
