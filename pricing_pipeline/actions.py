@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +19,7 @@ from pricing_pipeline.bars import after, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Split
+from pricing_pipeline.domain import Adjustment, Answer, Call, CorporateAction, Dividend, Fetcher, Split
 from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
@@ -65,7 +65,7 @@ def store(connection: Connection, call: Call, answer: Answer, symbols: Collectio
 def refined(
     connection: Connection, call: Call, answer: Answer, known: Mapping[str, Known]
 ) -> dict[str, Known]:
-    """What is known of daily bars, with their splits, those of the answer too, and which stored bars were not final.
+    """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
 
     Where a history is divided by the splits until each value was recorded, its values are given here as the answer
     should have them: divided by those since, too.
@@ -92,7 +92,10 @@ def refined(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
-            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER),
+            # A NAV is published once, and does not change with its day.
+            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
+            if call.fetcher is Fetcher.DAILY_BARS
+            else frozenset(),
         )
         if about.adjustment is Adjustment.SPLITS:
             since = {
@@ -227,6 +230,35 @@ def untold_splits(
         Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
         for row in connection.execute(query("actions.untold_splits"), parameters)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An instrument of which splits are known, until a time (UTC), that its held values were not judged with yet.
+
+    `data_types` are its daily ones. `by_whom` told the newest of the splits, and `why` names it.
+    """
+
+    asset_class: str
+    symbol: str
+    until: datetime
+    data_types: Sequence[str]
+    by_whom: str
+    why: str
+
+
+def unjudged(connection: Connection) -> list[Unjudged]:
+    """The instruments whose held values are to be judged anew, the longest waiting first; at most twenty."""
+    return [
+        Unjudged(row.asset_class, row.symbol, row.until, row.data_types or (), row.by_whom, row.why)
+        for row in connection.execute(query("actions.unjudged"))
+    ]
+
+
+def note_judged(connection: Connection, one: Unjudged) -> None:
+    """Held values were judged with what was known: what came by one ratio is asked for once more."""
+    parameters = {"asset_class": one.asset_class, "symbol": one.symbol, "until": one.until}
+    connection.execute(query("actions.note_judged"), parameters)
 
 
 def classes(connection: Connection, symbol: str) -> list[str]:

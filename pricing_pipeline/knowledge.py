@@ -106,12 +106,12 @@ class Doubted:
 class Verdict:
     """Which values of one symbol are believed; `other_basis` counts those that its history cannot take.
 
-    `confirmed` counts values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
+    `confirmed` are values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
     by one ratio only the newest values are among those that are `held`.
     """
 
     good: Sequence[Observation] = ()
     held: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
-    confirmed: int = 0
+    confirmed: list[Observation] = field(default_factory=list)
     restatement: Restatement | None = None

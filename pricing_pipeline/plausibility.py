@@ -133,25 +133,25 @@ def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) ->
 
     That shows where it holds both sides of the split, or days that are stored. Where neither does, nobody knows.
     """
-    if known.are_jumps_trusted:
+    if known.are_jumps_trusted or not known.unnamed:
         return rows
+    again = {row.observed_at for row in rows if _is_stored_divided(known, row)}
+    verdict.confirmed += [row for row in rows if row.observed_at in again]
+    rows = [row for row in rows if row.observed_at not in again]
     for ex_on, shares in sorted(known.unnamed, reverse=True):
         before = sorted(
             (row for row in rows if row.observed_at.date() < ex_on), key=lambda row: row.observed_at
         )
         if not before or _is_traded_through(known, before, rows, ex_on, shares):
             continue
-        doubted = [row for row in before if not _is_stored_divided(known, row)]
-        verdict.confirmed += len(before) - len(doubted)
         reason = (
-            f"it is one of {len(doubted)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
+            f"it is one of {len(before)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
             "one), which is known, and which its answer does not name: nobody knows whether they are divided by it"
         )
-        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in doubted[-_SHOWN:]]
-        if doubted:
-            change = Decimal(abs(1 / shares - 1))
-            times = frozenset(row.observed_at for row in doubted)
-            verdict.restatement = Restatement(RestatementKind.SPLIT, times, change, ratio=Decimal(shares))
+        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
+        times = frozenset(row.observed_at for row in before)
+        change = Decimal(abs(1 / shares - 1))
+        verdict.restatement = Restatement(RestatementKind.SPLIT, times, change, ratio=Decimal(shares))
         rows = [row for row in rows if row.observed_at.date() >= ex_on]
     return rows
 
@@ -178,15 +178,19 @@ def _is_stored_divided(known: Known, row: Observation) -> bool:
     """Whether it is the stored value once more, divided by the splits that its answer does not name."""
     before = known.stored.get(row.observed_at)
     shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
-    return before is not None and abs(float(row.close) * shares / float(before) - 1) < _ROUNDING
+    return (
+        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < _ROUNDING
+    )
 
 
 def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
     """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
     if known.restated:
-        fresh = [row for row in rows if row.observed_at not in known.restated or not _is_rounded(known, row)]
-        verdict.confirmed = len(rows) - len(fresh)
-        rows = fresh
+        same = {
+            row.observed_at for row in rows if row.observed_at in known.restated and _is_rounded(known, row)
+        }
+        verdict.confirmed += [row for row in rows if row.observed_at in same]
+        rows = [row for row in rows if row.observed_at not in same]
     found = find(known.stored, rows, known.provisional)
     verdict.restatement = found or verdict.restatement
     if found is None or found.ratio is None or known.are_jumps_trusted:

@@ -23,7 +23,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, limits, opinions, queue, registry, settling
+from pricing_pipeline import demand, limits, opinions, queue, registry, reviews, settling
 from pricing_pipeline.db.conflicts import is_locked
 from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
@@ -331,6 +331,7 @@ class Refresher:
         self._start_calls()  # the duties that are due may take longer than a call
         with self._own.use() as connection:
             demand.run_duties(connection)
+        reviews.judge_anew(self._engine)
         self._ask_others()
 
     def _hear(self) -> None:

@@ -48,6 +48,9 @@ class Decided(StrEnum):
 
 HeldIds = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Kept with the decision.")]
+Level = Annotated[
+    bool, typer.Option("--level", help="Also all that is held with it: values in a row, on the same level.")
+]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who decides; else your login.")]
 
 _LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.FAILED]
@@ -322,21 +325,26 @@ def quarantine_show(
         held.show(value_id, ask=ask, as_json=as_json)
 
 
-def quarantine_release(ids: HeldIds, why: Why = None, by: By = None, as_json: Json = False) -> None:
+def quarantine_release(
+    ids: HeldIds, level: Level = False, why: Why = None, by: By = None, as_json: Json = False
+) -> None:
     """Believe held values after all: each is stored exactly as its provider sent it.
 
     A value enters the history, and is the latest price if none is newer. The exit code is 1 when one could not be.
+    With --level one decision settles a whole level, such as all days before a change of face value.
 
     \b
     Example: pricing-pipeline quarantine release 17 18 --why "checked with the exchange"
     """
     from pricing_pipeline.cli import held
 
-    if not held.decide(ids, by, why, release=True, as_json=as_json):
+    if not held.decide(ids, by, why, release=True, level=level, as_json=as_json):
         raise typer.Exit(1)
 
 
-def quarantine_reject(ids: HeldIds, why: Why = None, by: By = None, as_json: Json = False) -> None:
+def quarantine_reject(
+    ids: HeldIds, level: Level = False, why: Why = None, by: By = None, as_json: Json = False
+) -> None:
     """Keep held values out for good. When one comes again it is counted, and nobody is asked.
 
     \b
@@ -344,7 +352,7 @@ def quarantine_reject(ids: HeldIds, why: Why = None, by: By = None, as_json: Jso
     """
     from pricing_pipeline.cli import held
 
-    if not held.decide(ids, by, why, release=False, as_json=as_json):
+    if not held.decide(ids, by, why, release=False, level=level, as_json=as_json):
         raise typer.Exit(1)
 
 
