@@ -151,7 +151,9 @@ def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) ->
         verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
         times = frozenset(row.observed_at for row in before)
         change = Decimal(abs(1 / shares - 1))
-        verdict.restatement = Restatement(RestatementKind.SPLIT, times, change, ratio=Decimal(shares))
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, change, ratio=Decimal(shares).quantize(Decimal("1e-9"))
+        )
         rows = [row for row in rows if row.observed_at.date() >= ex_on]
     return rows
 
