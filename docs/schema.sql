@@ -365,6 +365,7 @@ CREATE TABLE pricing.corporate_actions (
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
     entered_by text  -- Who entered it by hand; NULL = a provider told it.
     reason text  -- Why so, in that person's words.
+    judged_at timestamp with time zone  -- When held values of the instrument were judged anew with it; NULL = a worker will.
     CONSTRAINT corporate_actions_pkey PRIMARY KEY (asset_class, symbol, ex_on, kind)
     CONSTRAINT amount_is_positive CHECK ((amount > 0))
     CONSTRAINT dividend_has_amount CHECK (((kind = 'dividend'::text) = ((amount IS NOT NULL) AND (scale IS NOT NULL))))
@@ -373,6 +374,7 @@ CREATE TABLE pricing.corporate_actions (
     CONSTRAINT shares_are_positive CHECK (((new_shares > (0)::numeric) AND (old_shares > (0)::numeric) AND (new_shares < 'Infinity'::numeric) AND (old_shares < 'Infinity'::numeric)))
     CONSTRAINT split_has_shares CHECK (((kind = 'split'::text) = ((new_shares IS NOT NULL) AND (old_shares IS NOT NULL))))
 );
+CREATE INDEX corporate_actions_unjudged ON pricing.corporate_actions USING btree (recorded_at) WHERE (judged_at IS NULL);
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.corporate_actions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.corporate_actions TO pricing_reader;
 GRANT SELECT ON TABLE pricing.counted_calls TO pricing_reader;
@@ -539,6 +541,16 @@ CREATE TABLE pricing.duties (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.duties TO pricing_worker;
 GRANT SELECT ON TABLE pricing.duties TO pricing_reader;
+
+-- Pairs without a price of which a provider has validly said that it has none. The row stays when a price comes, and says nothing then.
+CREATE TABLE pricing.empty_answers (
+    data_type text NOT NULL  -- What was asked for.
+    symbol text NOT NULL  -- What was asked for.
+    fetched_at timestamp with time zone NOT NULL  -- When a provider last said so.
+    CONSTRAINT empty_answers_pkey PRIMARY KEY (data_type, symbol)
+);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.empty_answers TO pricing_worker;
+GRANT SELECT ON TABLE pricing.empty_answers TO pricing_reader;
 
 -- How each watched data type served its viewers, looked at every five minutes and kept for seven days: what plots are drawn from.
 CREATE TABLE pricing.freshness_samples (
@@ -733,6 +745,7 @@ CREATE TABLE pricing.price_history (
     fetched_at timestamp with time zone NOT NULL  -- When we came to believe it.
     adjustment text NOT NULL DEFAULT 'raw'::text  -- raw = as traded on its day; splits = divided by every split since. One for all values of a symbol in a data type.
     quality text  -- Which parts of the source's bar were dropped, because they cannot be true beside its close, and why; NULL = none.
+    source_text text  -- The source's own spelling of amount; NULL = amount with scale decimals, as in 146.50, is how it was spelled, or it was stored before spellings were kept.
     CONSTRAINT price_history_pkey PRIMARY KEY (data_type, symbol, observed_at)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 ) PARTITION BY LIST (data_type);
@@ -758,6 +771,7 @@ CREATE TABLE pricing.price_revisions (
     revised_by bigint NOT NULL  -- The call that brought another value.
     adjustment text NOT NULL DEFAULT 'raw'::text  -- As in price_history.
     quality text  -- As in price_history.
+    source_text text  -- As in price_history.
     CONSTRAINT price_revisions_pkey PRIMARY KEY (data_type, symbol, observed_at, revised_at)
     CONSTRAINT adjustment_is_known CHECK ((adjustment = ANY (ARRAY['raw'::text, 'splits'::text])))
 );
@@ -1003,6 +1017,7 @@ CREATE TABLE pricing.restatements (
     times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
     last_seen_at timestamp with time zone NOT NULL  -- When it last came.
     backfill_id uuid  -- The backfill that fetches the history again; NULL = not planned (yet).
+    reopened_at timestamp with time zone  -- When a split became known after which the history is fetched once more; NULL = none did.
     CONSTRAINT restatements_pkey PRIMARY KEY (restatement_id)
     CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text, 'scattered'::text])))
     CONSTRAINT ratio_is_of_one_ratio CHECK (((kind = 'scattered'::text) = (ratio IS NULL)))
@@ -1309,7 +1324,7 @@ GRANT EXECUTE ON FUNCTION pricing.common_route(text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.complete_tasks(ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.complete_tasks(bigint[],uuid) TO pricing_worker;
 
--- A valid but empty answer: nothing is erased, and what we have counts as confirmed now.
+-- A valid but empty answer: nothing is erased, and what we have counts as confirmed now; so does it where we have nothing.
 CREATE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.confirm_prices(text,text[]) TO pricing_worker;
 
@@ -1325,13 +1340,9 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
--- A latest price that was just released was last confirmed when its provider last sent it, not when a person believed it.
-CREATE FUNCTION pricing.date_released(wanted bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.date_released(bigint) TO pricing_worker;
-
--- Notes what a person has decided on a held value: released (its caller has stored it, in this transaction) or rejected. Returns that, or released_already, rejected_already, unknown. What is released is a price and stays one; what is rejected can be released.
-CREATE FUNCTION pricing.decide_held(wanted bigint, decision text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.decide_held(bigint,text,text,text) TO pricing_worker;
+-- What a person decides on held values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
+CREATE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.decide_held(bigint[],text,text,text) TO pricing_worker;
 
 -- A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.
 CREATE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1384,7 +1395,7 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zone) TO pricing_worker;
 
--- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already.
+-- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
 
@@ -1527,6 +1538,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time 
 CREATE FUNCTION pricing.is_market_stale(stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integer) TO pricing_reader, pricing_worker;
 
+-- Whether a value is held for standing on another level than those around it.
+CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
+
 -- Whether a failed call says that its provider, or its key, serves nobody now. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
@@ -1555,6 +1570,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_stale(text,timestamp with time zone,integer
 CREATE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, pricing_worker;
 
+-- Whether values of an instrument are held, or its past came by one ratio, so that a new split may say why.
+CREATE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader, pricing_worker;
+
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
 CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
@@ -1562,6 +1581,10 @@ GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 -- Keeps an action that a person has removed or replaced, with who did so and why.
 CREATE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamp with time zone, by_whom text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.keep_action(pricing.corporate_actions,timestamp with time zone,text,text) TO pricing_worker;
+
+-- The source's spelling of a price, where that is not the amount with so many decimals; NULL = it is.
+CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
 
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1581,6 +1604,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- The values that are held with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.
+CREATE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.level_of(bigint) TO pricing_reader, pricing_worker;
 
 -- Has the next check of a data type begin at the beginning, where it passed a pair by: one that somebody held, or that a transaction made due which ended later than the check. Returns of how many types.
 CREATE FUNCTION pricing.lift_marks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -1622,14 +1649,14 @@ CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
 -- Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.
-CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], qualities text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
-GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[]) TO pricing_worker;
+CREATE FUNCTION pricing.merge_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.merge_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
 
 -- Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.
 CREATE FUNCTION pricing.merge_documents(wanted_type text, from_provider text, from_call bigint, answered text[], whole text[], symbols text[], periods date[], bodies jsonb[]) RETURNS TABLE(symbol text, added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_documents(text,text,bigint,text[],text[],text[],date[],jsonb[]) TO pricing_worker;
 
--- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
+-- Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions, also where another session has stored them in the same moment; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.
 CREATE FUNCTION pricing.merge_prices(wanted_type text, from_provider text, from_call bigint, is_latest boolean, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[], qualities text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, added bigint, revised bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[],text[]) TO pricing_worker;
 
@@ -1680,6 +1707,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,t
 -- The clock was set forward, or the pipeline was off: keeps what cannot be undone from being done for a while.
 CREATE FUNCTION pricing.note_gap(now_ timestamp with time zone, known timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_gap(timestamp with time zone,timestamp with time zone) TO pricing_worker;
+
+-- Held values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.
+CREATE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone) TO pricing_worker;
 
 -- Keeps what another provider said about held values, by symbols, or why it has none; a call that was overtaken by a later one says nothing.
 CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1795,7 +1826,7 @@ GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.recover_tasks() TO pricing_worker;
 
--- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and once for the whole history of what was restated by one ratio. Returns how many were asked for.
+-- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. Returns how many were asked for.
 CREATE FUNCTION pricing.refetch_history() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetch_history() TO pricing_worker;
 
@@ -1879,8 +1910,8 @@ CREATE FUNCTION pricing.return_waiting(over pricing.outages) RETURNS integer LAN
 GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_worker;
 
 -- What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.
-CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], qualities text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
-GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[]) TO pricing_worker;
+CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
+GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
 
 -- The provider to be asked for a pair: by the symbol's own rules, then the type's, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task's history. NULL = no active provider serves it.
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1956,6 +1987,10 @@ GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,int
 CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
 
+-- Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.
+CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_worker;
+
 -- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.
 CREATE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.spent_quota_of(text,integer) TO pricing_reader, pricing_worker;
@@ -1975,6 +2010,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,b
 -- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
 CREATE FUNCTION pricing.store_own_sessions(wanted_calendar text, from_day date, to_day date) RETURNS integer LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_worker;
+
+-- Stores held values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.
+CREATE FUNCTION pricing.store_released(ids bigint[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 
 -- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

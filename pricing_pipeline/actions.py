@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -25,6 +25,7 @@ from pricing_pipeline.domain import (
     Call,
     CorporateAction,
     Dividend,
+    Fetcher,
     RejectedValue,
     Split,
 )
@@ -32,6 +33,7 @@ from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+_SAME_SPLIT = timedelta(days=7)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
@@ -100,7 +102,7 @@ def doubted(
 def refined(
     connection: Connection, call: Call, answer: Answer, known: Mapping[str, Known]
 ) -> dict[str, Known]:
-    """What is known of daily bars, with their splits, those of the answer too, and which stored bars were not final.
+    """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
 
     Where a history is divided by the splits until each value was recorded, its values are given here as the answer
     should have them: divided by those since, too.
@@ -127,7 +129,10 @@ def refined(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
-            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER),
+            # A NAV is published once, and does not change with its day.
+            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
+            if call.fetcher is Fetcher.DAILY_BARS
+            else frozenset(),
         )
         if about.adjustment is Adjustment.SPLITS:
             since = {
@@ -136,9 +141,30 @@ def refined(
             times = _Recorded(newest, earlier, recorded)
             found[symbol] = _of_later_shares(about, times, since)
         else:
-            both = {day: float(ratio) for day, ratio in splits.items()} | told[symbol]
-            found[symbol] = replace(about, splits=tuple(sorted(both.items())))
+            believed = {day: float(ratio) for day, ratio in splits.items()}
+            found[symbol] = replace(
+                about,
+                splits=tuple(sorted((believed | told[symbol]).items())),
+                unnamed=_unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at),
+            )
     return found
+
+
+def _unnamed(
+    believed: Mapping[date, float], told: Mapping[date, float], since: date | None, now: datetime
+) -> tuple[tuple[date, float], ...]:
+    """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
+    if since is None:
+        return ()
+
+    def is_told(ex_on: date, shares: float) -> bool:
+        # Sources differ by some days about the first one.
+        return any(
+            abs(day - ex_on) <= _SAME_SPLIT and abs(other / shares - 1) < 0.01 for day, other in told.items()
+        )
+
+    today = now.astimezone(UTC).date()
+    return tuple(one for one in believed.items() if since < one[0] <= today and not is_told(*one))
 
 
 def note_overlap(
@@ -241,6 +267,35 @@ def untold_splits(
         Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
         for row in connection.execute(query("actions.untold_splits"), parameters)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An instrument of which splits are known, until a time (UTC), that its held values were not judged with yet.
+
+    `data_types` are its daily ones. `by_whom` told the newest of the splits, and `why` names it.
+    """
+
+    asset_class: str
+    symbol: str
+    until: datetime
+    data_types: Sequence[str]
+    by_whom: str
+    why: str
+
+
+def unjudged(connection: Connection) -> list[Unjudged]:
+    """The instruments whose held values are to be judged anew, the longest waiting first; at most twenty."""
+    return [
+        Unjudged(row.asset_class, row.symbol, row.until, row.data_types or (), row.by_whom, row.why)
+        for row in connection.execute(query("actions.unjudged"))
+    ]
+
+
+def note_judged(connection: Connection, one: Unjudged) -> None:
+    """Held values were judged with what was known: what came by one ratio is asked for once more."""
+    parameters = {"asset_class": one.asset_class, "symbol": one.symbol, "until": one.until}
+    connection.execute(query("actions.note_judged"), parameters)
 
 
 def classes(connection: Connection, symbol: str) -> list[str]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.db import arrays, copying
 from pricing_pipeline.domain import Call, Observation
 from pricing_pipeline.exact import amounts_of, scale_of, to_amount
 from pricing_pipeline.knowledge import Known
+
+if TYPE_CHECKING:
+    from pricing_pipeline.bars import Column
 
 
 def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
@@ -73,6 +77,7 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
         "scales": copying.array(copying.smallints(scales), "smallint"),
         "volumes": copying.array(copying.numerics(observations.volumes), "numeric"),
         "qualities": None,
+        "texts": arrays.texts(observations.texts),
     }
 
 
@@ -84,20 +89,43 @@ def of_new(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
     exact = amounts_of(bars, about.scale)
     if exact is None:
         return None
-    scales, (opens, highs, lows, closes) = exact
-    return copying.rows(
-        len(bars),
-        [
+    scales, prices = exact
+    opens, highs, lows, closes = prices
+    texts = _kept_texts(bars, scales)
+
+    def fields(rows: Column, text: copying.Values | None) -> list[bytes | copying.Values | None]:
+        return [
             copying.text(call.data_type),
             copying.text(bars.symbol),
-            copying.times(bars.microseconds),
-            *map(copying.bigints, (closes, opens, highs, lows)),
-            copying.smallints(scales),
+            copying.times(bars.microseconds[rows]),
+            *(copying.bigints(price[rows]) for price in (closes, opens, highs, lows)),
+            copying.smallints(scales[rows]),
             copying.text(bars.currency),
-            copying.numerics(bars.volumes),
+            copying.numerics(bars.volumes[rows]),
             copying.text(call.provider),
             copying.bigint(call.id),
             copying.time(now),
             copying.text(about.adjustment or bars.adjustment),
-        ],
-    )
+            text,
+        ]
+
+    return copying.file(copying.rows(len(rows), fields(rows, text)) for rows, text in texts)
+
+
+def _kept_texts(bars: Bars, scales: Column) -> list[tuple[Column, copying.Values | None]]:
+    """The bars by the length of the spelling that is kept of each, and those spellings; None where none is.
+
+    What is kept is what `pricing.kept_text` keeps: no spelling of just the stored digits.
+    """
+    import numpy as np
+
+    texts = np.array(bars.texts, dtype=np.bytes_)
+    lengths = np.char.str_len(texts)
+    whole = np.char.str_len((bars.closes // 10**bars.scale).astype(np.bytes_))
+    is_plain = (scales == bars.scale) & (lengths == whole + (bars.scale > 0) + bars.scale)
+    lengths[is_plain] = 0
+    parts: list[tuple[Column, copying.Values | None]] = []
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        parts.append((rows, texts[rows].astype(f"S{length}") if length else None))
+    return parts

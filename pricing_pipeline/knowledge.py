@@ -78,6 +78,7 @@ class Known:
     witnesses: tuple[Point, ...] = ()
     splits: tuple[tuple[date, float], ...] = ()
     are_splits_told: bool = False
+    unnamed: tuple[tuple[date, float], ...] = ()
     provisional: frozenset[datetime] = frozenset()
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
@@ -105,12 +106,12 @@ class Doubted:
 class Verdict:
     """Which values of one symbol are believed; `other_basis` counts those that its history cannot take.
 
-    `confirmed` counts values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
+    `confirmed` are values that are what is stored, only of later shares, and need not be stored. Of a `restatement`
     by one ratio only the newest values are among those that are `held`.
     """
 
     good: Sequence[Observation] = ()
     held: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
-    confirmed: int = 0
+    confirmed: list[Observation] = field(default_factory=list)
     restatement: Restatement | None = None

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
-from math import exp, log, sqrt
+from math import exp, log, prod, sqrt
 from statistics import median
 
 from pricing_pipeline.bars import Bars, StoredValues
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
-from pricing_pipeline.restatement import RestatementKind, find
+from pricing_pipeline.restatement import Restatement, RestatementKind, find
 
 _NEVER = log(20.0)
 """A factor of 20 within a step is believed of nobody, however often it is repeated."""
@@ -62,6 +62,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     if fetcher is Fetcher.DAILY_BARS:
         rows = with_sound_parts(known, rows)
     rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
+    rows = _not_divided(known, rows, verdict)
     rows = _not_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
@@ -87,7 +88,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
         are_sound(bars)
         and known.adjustment in (None, bars.adjustment)
         and (None in (known.currency, bars.currency) or known.currency == bars.currency)
-        and not (known.restated or known.witnesses or known.others)
+        and not (known.restated or known.unnamed or known.witnesses or known.others)
         and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
         and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
         and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
@@ -131,13 +132,73 @@ def _of_one_basis(
     return kept
 
 
+def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that are as traded, where the answer leaves out splits that are known: it may have divided by them.
+
+    That shows where it holds both sides of the split, or days that are stored. Where neither does, nobody knows.
+    """
+    if known.are_jumps_trusted or not known.unnamed:
+        return rows
+    again = {row.observed_at for row in rows if _is_stored_divided(known, row)}
+    verdict.confirmed += [row for row in rows if row.observed_at in again]
+    rows = [row for row in rows if row.observed_at not in again]
+    for ex_on, shares in sorted(known.unnamed, reverse=True):
+        before = sorted(
+            (row for row in rows if row.observed_at.date() < ex_on), key=lambda row: row.observed_at
+        )
+        if not before or _is_traded_through(known, before, rows, ex_on, shares):
+            continue
+        reason = (
+            f"it is one of {len(before)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
+            "one), which is known, and which its answer does not name: nobody knows whether they are divided by it"
+        )
+        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
+        times = frozenset(row.observed_at for row in before)
+        change = Decimal(abs(1 / shares - 1))
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, change, ratio=Decimal(shares).quantize(Decimal("1e-9"))
+        )
+        rows = [row for row in rows if row.observed_at.date() >= ex_on]
+    return rows
+
+
+def _is_traded_through(
+    known: Known, before: Sequence[Observation], rows: Sequence[Observation], ex_on: date, shares: float
+) -> bool:
+    """Whether values before a split are as traded: one is as it is stored, or the split's own step is to be seen."""
+    if any(known.stored.get(row.observed_at) == row.close for row in before):
+        return True
+    points = [*known.anchors, *(Point(row.observed_at, row.close) for row in rows)]
+    points += [Point(at, value) for at, value in known.stored.items()]
+    near = before[-1]
+    far = min((point for point in points if point.at.date() >= ex_on), key=lambda p: p.at, default=None)
+    if far is None or far.at - near.observed_at > _SOON:
+        return False
+    step = log(
+        known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at)
+    )
+    return abs(step) < abs(step + log(shares))
+
+
+def _is_stored_divided(known: Known, row: Observation) -> bool:
+    """Whether it is the stored value once more, divided by the splits that its answer does not name."""
+    before = known.stored.get(row.observed_at)
+    shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
+    return (
+        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < _ROUNDING
+    )
+
+
 def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
     """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
     if known.restated:
-        fresh = [row for row in rows if row.observed_at not in known.restated or not _is_rounded(known, row)]
-        verdict.confirmed = len(rows) - len(fresh)
-        rows = fresh
-    verdict.restatement = found = find(known.stored, rows, known.provisional)
+        same = {
+            row.observed_at for row in rows if row.observed_at in known.restated and _is_rounded(known, row)
+        }
+        verdict.confirmed += [row for row in rows if row.observed_at in same]
+        rows = [row for row in rows if row.observed_at not in same]
+    found = find(known.stored, rows, known.provisional)
+    verdict.restatement = found or verdict.restatement
     if found is None or found.ratio is None or known.are_jumps_trusted:
         return rows
     kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND

@@ -97,6 +97,22 @@ class Neighbour:
     provider: str
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of one held value that a person decided on.
+
+    `outcome` is released, rejected, released_already, rejected_already, unreadable (there is no value that could be
+    stored), retired (nor a data type to store it in) or unknown. `is_latest` says that a released value is the pair's
+    newest price now; `revised` that it took the place of another one of the same time.
+    """
+
+    value_id: int
+    outcome: str
+    value: HeldValue | None = None
+    is_latest: bool = False
+    revised: bool = False
+
+
 def hold(
     connection: Connection,
     call: Call,
@@ -178,24 +194,29 @@ def released(
     return {(row.symbol, row.observed_at, row.value) for row in rows}
 
 
-def end_hold_off(connection: Connection, value: HeldValue) -> None:
-    """What failed for a value that a person believes is asked for again at once; locks its pair if it backs off."""
-    parameters = {"data_type": value.data_type, "symbol": value.symbol}
-    connection.execute(query("quarantine.end_hold_off"), parameters)
+def level(connection: Connection, value_id: int) -> list[int]:
+    """The ids of the values that are held with this one, on its level: itself, and mostly no other."""
+    return list(connection.execute(query("quarantine.level"), {"value_id": value_id}).scalar_one())
 
 
-def decide(connection: Connection, value_id: int, decision: str, by: str, why: str | None) -> str:
-    """Note that a person has `released` or `rejected` a value.
-
-    Returns that; `released_already` or `rejected_already` when somebody was quicker, and nothing changes; or `unknown`.
-    """
-    parameters = {"value_id": value_id, "decision": decision, "by_whom": by, "why": why}
-    return str(connection.execute(query("quarantine.decide"), parameters).scalar_one())
+def of_level(connection: Connection, data_type: str, symbol: str) -> list[HeldValue]:
+    """What is held of a pair for its level, of each provider and time the value that came last; oldest first."""
+    rows = connection.execute(query("quarantine.of_level"), {"data_type": data_type, "symbol": symbol})
+    return [HeldValue(**row) for row in rows.mappings()]
 
 
-def date_released(connection: Connection, value_id: int) -> None:
-    """Let a latest price that was just released be as old as its provider's last word."""
-    connection.execute(query("quarantine.date_released"), {"value_id": value_id})
+def decide(
+    connection: Connection, ids: Sequence[int], decision: str, by: str, why: str | None
+) -> list[Decision]:
+    """Have values `released` or `rejected`, all in one; what became of each, as a person's decision."""
+    parameters = {"ids": list(ids), "decision": decision, "by_whom": by, "why": why}
+    made = connection.execute(query("quarantine.decide"), parameters).all()
+    rows = connection.execute(query("quarantine.show_some"), {"ids": list(ids)}).mappings()
+    values = {row["value_id"]: HeldValue(**row) for row in rows}
+    return [
+        Decision(row.value_id, row.outcome, values.get(row.value_id), row.is_latest, row.revised)
+        for row in made
+    ]
 
 
 def body(connection: Connection, value_id: int) -> bytes | None:

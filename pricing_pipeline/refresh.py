@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import date
@@ -23,7 +23,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, limits, opinions, queue, registry, settling
+from pricing_pipeline import demand, limits, opinions, queue, registry, reviews, settling
 from pricing_pipeline.db.conflicts import is_locked
 from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
@@ -38,6 +38,7 @@ from pricing_pipeline.errors import (
     ReadReplica,
     SettingsError,
 )
+from pricing_pipeline.fair_order import FairOrder
 from pricing_pipeline.opinions import Question
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
@@ -61,11 +62,6 @@ _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
 _LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
-_SHORT_SECONDS = 0.25
-_LOCKED_SECONDS = 4.0
-"""How long a provider is passed over whose row another session has locked: at first, and at most."""
-_PATIENCE_SECONDS = 5.0
-"""How long a provider with work waits for a thread, at most, while more urgent ones are busy."""
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -100,14 +96,6 @@ class _InFlight:
     began: float
 
 
-@dataclass(frozen=True, slots=True)
-class _PassedOver:
-    """A provider whose row is locked: until when (by the monotonic clock) and for how long it is passed over."""
-
-    until: float
-    seconds: float
-
-
 Report = Callable[[Sequence[Tally]], None]
 """Receives what was done since the last report, by data type; called from the draining thread."""
 
@@ -136,8 +124,7 @@ class Refresher:
         self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
         self._in_flight: dict[Future[Tally], _InFlight] = {}
         self._woken, self._are_requests_told = threading.Event(), threading.Event()
-        self._passed_over: dict[str, _PassedOver] = {}
-        self._without_thread: dict[str, float] = {}
+        self._order = FairOrder()
         self._wake_up: WakeUp | None = None
         self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
@@ -343,6 +330,7 @@ class Refresher:
         self._start_calls()  # the duties that are due may take longer than a call
         with self._own.use() as connection:
             demand.run_duties(connection)
+        reviews.judge_anew(self._engine)
         self._ask_others()
 
     def _hear(self) -> None:
@@ -418,11 +406,11 @@ class Refresher:
         waiting = {
             one.provider: one
             for one in queue.providers_with_work(connection)
-            if one.provider in self._clients and not self._is_passed_over(one.provider, now)
+            if one.provider in self._clients and not self._order.is_passed_over(one.provider, now)
         }
         urgency = {name: one.priority for name, one in waiting.items()}
         share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
-        for name in self._in_turn(waiting, busy, now):
+        for name in self._order.in_turn(waiting, busy, now):
             free = min(self._free(), min(waiting[name].max_in_flight, share) - busy[name])
             if free <= 0:
                 continue
@@ -440,46 +428,21 @@ class Refresher:
     def _free(self) -> int:
         return MAX_IN_FLIGHT - len(self._in_flight)
 
-    def _in_turn(self, waiting: Iterable[str], busy: Mapping[str, int], now: float) -> list[str]:
-        """Providers as they come, but first those that have waited for a thread for too long."""
-        since = {name: self._without_thread.get(name, now) for name in waiting if not busy.get(name)}
-        self._without_thread = since
-        return sorted(waiting, key=lambda name: min(since.get(name, now) + _PATIENCE_SECONDS, now))
-
     def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
         """Claim and begin at most so many calls of a provider; none when another session has its row locked."""
-        self._without_thread.pop(provider, None)
+        self._order.has_turn(provider)
         keys = self._clients[provider].key_names
         try:
             calls = queue.claim(connection, provider, self._worker, most, self._run_id, keys)
         except DBAPIError as error:
             if not is_locked(error):
                 raise
-            self._pass_over(provider)
+            self._order.pass_over(provider)
             return []
-        passed = self._passed_over.pop(provider, None)
-        if passed is not None and passed.seconds > _SHORT_SECONDS:
-            _LOG.warning("%s is no longer locked", provider)
+        self._order.is_free(provider)
         for call in calls:
             self._submit(call, partial(self._make, call))
         return calls
-
-    def _is_passed_over(self, provider: str, now: float) -> bool:
-        passed = self._passed_over.get(provider)
-        return passed is not None and now < passed.until
-
-    def _pass_over(self, provider: str) -> None:
-        """Another session has locked the provider's row: go on with the others, and look again in a while."""
-        before = self._passed_over.get(provider)
-        # A claim of another worker takes moments: only what stays locked is worth a word and a longer while.
-        if before is not None and before.seconds == _SHORT_SECONDS:
-            _LOG.warning(
-                "%s is passed over, for another session has locked its row; docs/operations.md, "
-                '"Something is locked", tells how to find that session',
-                provider,
-            )
-        seconds = _SHORT_SECONDS if before is None else min(2 * before.seconds, _LOCKED_SECONDS)
-        self._passed_over[provider] = _PassedOver(time.monotonic() + seconds, seconds)
 
     def _collect(self, timeout: float) -> None:
         """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""

@@ -1,36 +1,29 @@
-"""What a person decides about a held value: released, it is stored as a price; rejected, it stays out for good.
+"""What becomes of held values: a person decides on one or a whole level, or a split becomes known that explains them.
 
-Each decision is one transaction and can be repeated. What is held, and why, is plausibility.py's and quarantine.py's.
+A released value is stored as a price, a rejected one stays out. Each decision is one statement and can be repeated.
+What is held, and why, is plausibility.py's and quarantine.py's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from uuid import UUID
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import prices, quarantine, registry
-from pricing_pipeline.domain import Call, Fetcher, Window
-from pricing_pipeline.quarantine import HeldValue
+from pricing_pipeline import actions, plausibility, prices, quarantine, registry
+from pricing_pipeline.db.conflicts import is_conflict, is_refusal, transact
+from pricing_pipeline.domain import Adjustment, Answer, Call, Fetcher, Observation, Window
+from pricing_pipeline.knowledge import Verdict
+from pricing_pipeline.quarantine import Decision, HeldValue
 
+_LOG = logging.getLogger(__name__)
 _NO_CLAIM = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What became of one held value that a person decided on.
-
-    `outcome` is released, rejected, released_already, rejected_already, unreadable (there is no value that could be
-    stored), retired (nor a data type to store it in) or unknown. `is_latest` says that a released value is the pair's
-    newest price now; `revised` that it took the place of another one of the same time.
-    """
-
-    value_id: int
-    outcome: str
-    value: HeldValue | None = None
-    is_latest: bool = False
-    revised: bool = False
 
 
 def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
@@ -38,50 +31,126 @@ def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> D
 
     It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
     """
-    with engine.begin() as connection:
-        value = quarantine.show(connection, value_id)
-        if value is None:
-            return Decision(value_id, "unknown")
-        if value.status == "released":
-            return Decision(value_id, "released_already", value)
-        observation = value.observation
-        if observation is None:
-            return Decision(value_id, "unreadable", value)
-        kinds = {kind.data_type: kind for kind in registry.active_data_types(connection)}
-        if value.data_type not in kinds:
-            return Decision(value_id, "retired", value)
-        quarantine.end_hold_off(connection, value)  # demand is locked before prices, here as everywhere
-        call = _call(value, kinds[value.data_type].fetcher)
-        day = observation.observed_at.date()
-        in_the_past = replace(call, window=Window(day, day))
-        is_latest = not any(near.place == "after" for near in quarantine.neighbours(connection, value_id))
-        (stored,) = prices.store(connection, call if is_latest else in_the_past, [observation])
-        if stored.is_stale_source:  # the latest price is newer than all of the history
-            is_latest = False
-            (stored,) = prices.store(connection, in_the_past, [observation])
-        if is_latest:
-            quarantine.date_released(connection, value_id)
-        outcome = quarantine.decide(connection, value_id, "released", by, why)
-        return Decision(value_id, outcome, value, is_latest, stored.revised > 0)
+    (made,) = decide(engine, [value_id], "released", by, why)
+    return made
 
 
 def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
     """Keep a value out for good: when it comes again it is counted, and nobody is asked."""
-    with engine.begin() as connection:
-        value = quarantine.show(connection, value_id)
-        return Decision(value_id, quarantine.decide(connection, value_id, "rejected", by, why), value)
+    (made,) = decide(engine, [value_id], "rejected", by, why)
+    return made
 
 
-def _call(value: HeldValue, fetcher: Fetcher) -> Call:
-    """The call that brought a value, as far as storing needs it: long settled, and holding no task."""
+def decide(
+    engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None = None
+) -> list[Decision]:
+    """Have values `released` or `rejected`: all of them, or none."""
+    return transact(engine, lambda connection: quarantine.decide(connection, ids, decision, by, why))
+
+
+def decide_level(
+    engine: Engine, value_id: int, decision: str, by: str, why: str | None = None
+) -> list[Decision]:
+    """Have all values `released` or `rejected` that are held with this one, on the same level."""
+
+    def work(connection: Connection) -> list[Decision]:
+        return quarantine.decide(connection, quarantine.level(connection, value_id), decision, by, why)
+
+    return transact(engine, work)
+
+
+def judge_anew(engine: Engine) -> list[Decision]:
+    """Judge what is held of instruments of which a split has become known: a person or a source has told it.
+
+    What it explains is stored; what it shows to be the stored values once more stays out; the rest waits on. A past
+    that came by one ratio is asked for once more. Returns what was decided.
+    """
+    made = []
+    with engine.connect() as connection:
+        due = actions.unjudged(connection)
+    for one in due:
+        try:
+            made += transact(engine, partial(_judge_instrument, one))
+        except DBAPIError as error:
+            if is_conflict(error):
+                continue  # its turn comes again
+            if not is_refusal(error):
+                raise
+            _LOG.warning(
+                "what is held of %s stays so, for it cannot be stored: %s", one.symbol, registry.reason(error)
+            )
+            transact(engine, partial(actions.note_judged, one=one))
+    return made
+
+
+def _judge_instrument(one: actions.Unjudged, connection: Connection) -> list[Decision]:
+    made = []
+    fetchers = {kind.data_type: kind.fetcher for kind in registry.active_data_types(connection)}
+    for data_type in one.data_types:
+        values = quarantine.of_level(connection, data_type, one.symbol)
+        for provider in sorted({value.provider for value in values}):
+            mine = [value for value in values if value.provider == provider]
+            believed, repeated = _judged(connection, mine, fetchers[data_type], one.until)
+            made += quarantine.decide(connection, believed, "released", one.by_whom, one.why)
+            why = f"{one.why}, by which this is what is stored"
+            made += quarantine.decide(connection, repeated, "rejected", one.by_whom, why)
+    actions.note_judged(connection, one)
+    return made
+
+
+def _judged(
+    connection: Connection, values: Sequence[HeldValue], fetcher: Fetcher, now: datetime
+) -> tuple[list[int], list[int]]:
+    """The ids of the values that are believed now, and of those that are the stored ones of later shares.
+
+    They are judged among what is stored around them, as if one answer had brought both.
+    """
+    rows = {value.value_id: one for value in values if (one := value.observation) is not None}
+    if not rows:
+        return [], []
+    call = _call(values[0], fetcher, list(rows.values()), now)
+    verdict = _look(connection, call, list(rows.values()))
+    believed, repeated = _points(verdict.good), _points(verdict.confirmed)
+    return (
+        [value_id for value_id, row in rows.items() if _points([row]) <= believed],
+        [value_id for value_id, row in rows.items() if _points([row]) <= repeated],
+    )
+
+
+def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdict:
+    (symbol,) = {row.symbol for row in held}
+    # They are judged as an answer that should have named every split of its days.
+    first = min(row.observed_at for row in held).date()
+    answer = Answer(observations=held, actions_since={symbol: first - timedelta(days=1)})
+    about = actions.refined(connection, call, answer, prices.known(connection, call, held))[symbol]
+    if not (about.anchors or about.stored):
+        return Verdict()  # with nothing to compare them with, they would believe each other
+    times = {row.observed_at for row in held}
+    basis = about.adjustment or Adjustment.RAW
+    around = [
+        Observation(symbol, at, value, str(value), adjustment=basis)
+        for at, value in about.stored.items()
+        if at not in times
+    ]
+    rows = sorted([*held, *around], key=lambda row: row.observed_at)
+    return plausibility.judge(about, rows, call.fetcher, is_latest=True)
+
+
+def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
+    return {(row.observed_at, row.close) for row in rows}
+
+
+def _call(value: HeldValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
+    """A call that would have brought these values, as far as judging needs it: it holds no task."""
+    days = [row.observed_at.date() for row in rows]
     return Call(
         id=value.call_id,
         provider=value.provider,
         key_name="",
         data_type=value.data_type,
         fetcher=fetcher,
-        window=None,
+        window=Window(min(days), max(days)),
         tasks=(),
         claim_token=_NO_CLAIM,
-        claimed_at=value.last_seen_at,
+        claimed_at=now,
     )

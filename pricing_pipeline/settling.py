@@ -275,7 +275,7 @@ def _store(
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     given = of_symbols(answer.observations, ids)
     known = prices.known(connection, call, given)
-    if call.fetcher is Fetcher.DAILY_BARS:
+    if call.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV):
         known = actions.refined(connection, call, answer, known)
     verdicts = judgement.judged(connection, call, given, known)
     observations = together([verdict.good for verdict in verdicts.values()])

@@ -15,6 +15,9 @@ _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _PRICES = f"{_TESTS}/integration/test_prices.py"
 _BARS_STORED = f"{_TESTS}/integration/test_bars_stored.py"
+_OVERTAKEN = f"{_TESTS}/integration/test_overtaken.py"
+_LEVELS = f"{_TESTS}/integration/test_levels.py"
+_EMPTY = f"{_TESTS}/integration/test_empty_answers.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
 _FIELDS = f"{_TESTS}/unit/test_fields.py"
 _PARTS = f"{_TESTS}/integration/test_parts_of_bars.py"
@@ -223,8 +226,8 @@ MUTANTS = (
         "a batch of prices is written in no order",
         f"{_FUNCTIONS}/prices.sql",
         "merge_prices",
-        "        ORDER BY s.symbol, s.observed_at\n        ON CONFLICT",
-        "        ON CONFLICT",
+        "            ORDER BY s.symbol, s.observed_at\n            ON CONFLICT",
+        "            ON CONFLICT",
         (_PRICES,),
     ),
     Mutant(
@@ -469,9 +472,33 @@ MUTANTS = (
         "days that two calls store at once are a fault of the answer",
         f"{_FUNCTIONS}/prices.sql",
         "merge_bars",
-        "ERRCODE = 'serialization_failure'",
-        "ERRCODE = 'unique_violation'",
-        (_BARS_STORED,),
+        "EXCEPTION WHEN unique_violation THEN",
+        "EXCEPTION WHEN foreign_key_violation THEN",
+        (_OVERTAKEN,),
+    ),
+    Mutant(
+        "a value that another call stores at once is passed over",
+        f"{_FUNCTIONS}/prices.sql",
+        "merge_prices",
+        "IF NOT pass.is_overtaken THEN",
+        "IF true THEN",
+        (_OVERTAKEN,),
+    ),
+    Mutant(
+        "a level goes on over a value that is believed",
+        f"{_FUNCTIONS}/quarantine.sql",
+        "level_of",
+        "AND h.observed_at > s.at_before AND h.observed_at < s.observed_at",
+        "AND false",
+        (_LEVELS,),
+    ),
+    Mutant(
+        "an empty answer counts only where there is a price",
+        f"{_FUNCTIONS}/prices.sql",
+        "confirm_prices",
+        "WHERE s NOT IN (SELECT c.symbol FROM confirmed c)",
+        "WHERE false",
+        (_EMPTY,),
     ),
     Mutant(
         "pruning waits for readers",

@@ -7,7 +7,7 @@ import logging
 
 import typer
 
-from pricing_pipeline.cli import commands, history_commands, provider_commands, sandbox_command
+from pricing_pipeline.cli import commands, held_commands, history_commands, provider_commands, sandbox_command
 from pricing_pipeline.cli.program import PlainLines, Program
 
 app = typer.Typer(
@@ -51,10 +51,10 @@ _registry.command("list")(commands.registry_list)
 _registry.command("add")(commands.registry_add)
 _instrument.command("pause")(commands.instrument_pause)
 _instrument.command("resume")(commands.instrument_resume)
-_quarantine.command("list")(commands.quarantine_list)
-_quarantine.command("show")(commands.quarantine_show)
-_quarantine.command("release")(commands.quarantine_release)
-_quarantine.command("reject")(commands.quarantine_reject)
+_quarantine.command("list")(held_commands.quarantine_list)
+_quarantine.command("show")(held_commands.quarantine_show)
+_quarantine.command("release")(held_commands.quarantine_release)
+_quarantine.command("reject")(held_commands.quarantine_reject)
 _provider.command("set-key")(provider_commands.set_key)
 _provider.command("keys")(provider_commands.keys)
 _provider.command("remove-key")(provider_commands.remove_key)

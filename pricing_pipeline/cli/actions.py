@@ -6,6 +6,7 @@ What they do to prices is done on reading (db/functions/history.sql); no stored 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import typer
 from sqlalchemy import Connection
 
-from pricing_pipeline import actions
+from pricing_pipeline import actions, reviews
 from pricing_pipeline.actions import StoredAction
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
@@ -86,9 +87,11 @@ def add(
 ) -> None:
     """Enter a split or dividend. Raises UnknownSymbol."""
     who = by or login()
-    with open_owner(load_settings()) as engine, engine.begin() as connection:
-        of_class = _class(connection, action.symbol, asset_class)
-        outcome = actions.enter(connection, of_class, action, who, why)
+    with open_owner(load_settings()) as engine:
+        with engine.begin() as connection:
+            of_class = _class(connection, action.symbol, asset_class)
+            outcome = actions.enter(connection, of_class, action, who, why)
+        made = Counter(one.outcome for one in reviews.judge_anew(engine))
     if as_json:
         print_json(
             {
@@ -98,6 +101,7 @@ def add(
                 "ex_on": action.ex_on,
                 "kind": _kind(action),
                 "by": who,
+                "judged_anew": dict(made),
             }
         )
         return
@@ -111,7 +115,11 @@ def add(
             typer.echo(
                 f"{what} is entered. Histories that are read adjusted count it now, or when its day has come."
             )
-    hint(f"Were values held for it? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
+    if made["released"]:
+        typer.echo(f"{made['released']} held values are explained by it, and are prices now.")
+    if made["rejected"]:
+        typer.echo(f"{made['rejected']} held values are what is stored, divided by it; they stay out.")
+    hint(f"Is something still held? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
 
 
 def remove(

@@ -18,10 +18,11 @@ from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json,
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.opinions import Opinion
-from pricing_pipeline.quarantine import HeldValue, Neighbour
-from pricing_pipeline.reviews import Decision
+from pricing_pipeline.quarantine import Decision, HeldValue, Neighbour
 from pricing_pipeline.settings import load_settings
 
+_MANY = 20
+"""Values on which is decided together, beyond which only their number is told."""
 _EXCERPT = 600
 """Characters of the answer that `show` prints around the value."""
 _REFUSALS = frozenset({"unknown", "unreadable", "retired"})
@@ -91,11 +92,13 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
         said = opinions.of(connection, [value_id]).get(value_id, [])
         near = quarantine.neighbours(connection, value_id)
         found = quarantine.body(connection, value_id)
+        level = quarantine.level(connection, value_id)
     answer = None if found is None else found.decode("utf-8", "replace")
     if as_json:
         print_json(
             {
                 **_content(value),
+                "level": level,
                 "around": [asdict(one) for one in near],
                 "opinions": [asdict(one) for one in said],
                 "not_asked": refusal,
@@ -103,7 +106,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
             }
         )
     else:
-        _say(value, near, said, answer)
+        _say(value, near, said, answer, len(level))
         if refusal is not None:
             hint(f"Nobody was asked: {refusal}.")
 
@@ -132,12 +135,19 @@ def write_body(value_id: int) -> None:
     sys.stdout.buffer.flush()
 
 
-def decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool, as_json: bool) -> bool:
-    """Release or reject values, each in a transaction of its own; False when one could not be."""
+def decide(
+    ids: Sequence[int], by: str | None, why: str | None, *, release: bool, level: bool, as_json: bool
+) -> bool:
+    """Release or reject values, or the whole levels that they are of; False when one could not be."""
     who = by or login()
-    decide_one = reviews.release if release else reviews.reject
+    decision = "released" if release else "rejected"
+    made: list[Decision] = []
     with open_engine(load_settings()) as engine:
-        made = [decide_one(engine, value_id, who, why) for value_id in dict.fromkeys(ids)]
+        for value_id in dict.fromkeys(ids):
+            if not level:
+                made += reviews.decide(engine, [value_id], decision, who, why)
+            elif value_id not in {one.value_id for one in made}:
+                made += reviews.decide_level(engine, value_id, decision, who, why)
     refused = [one for one in made if _is_refused(one, release=release)]
     if as_json:
         print_json(
@@ -154,6 +164,11 @@ def decide(ids: Sequence[int], by: str | None, why: str | None, *, release: bool
                 "counts": dict(Counter(one.outcome for one in made)),
             }
         )
+    elif len(made) > _MANY:
+        for outcome, some in Counter(one.outcome for one in made).items():
+            typer.echo(
+                f"{some} values on the level of {', '.join(map(str, ids))}: {outcome.replace('_', ' ')}."
+            )
     else:
         for one in made:
             typer.echo(f"value {one.value_id}: {_said(one, release=release)}.")
@@ -198,7 +213,9 @@ def _content(one: HeldValue) -> dict[str, Any]:
     return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
 
 
-def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], answer: str | None) -> None:
+def _say(
+    value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], answer: str | None, count: int
+) -> None:
     bar = {name: given for name, given in (value.bar or {}).items() if name != "adjustment"}
     decided = (
         None
@@ -236,7 +253,8 @@ def _say(value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], a
     if value.status == "held":
         hint(
             f"`pricing-pipeline quarantine release {value.value_id}` stores it, "
-            f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good."
+            f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good"
+            + (f"; with --level, it and the {count - 1} others on its level." if count > 1 else ".")
         )
 
 

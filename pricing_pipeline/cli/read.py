@@ -108,7 +108,7 @@ def _what_will_come(symbol: str, requested: int, *, is_paused: bool) -> str:
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
     if requested:
         return _IS_FETCHED
-    return "Either it is on its way, or it failed and is left alone for a while: pricing-pipeline queue list"
+    return f"It is on its way, its provider has none, or it failed: pricing-pipeline why {symbol} tells which"
 
 
 def history(

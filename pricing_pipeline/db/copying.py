@@ -8,7 +8,7 @@ The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Forma
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,8 +31,13 @@ _EPOCH_MICROSECONDS = 946_684_800_000_000
 _NUMERIC_BASE, _NUMERIC_DIGITS = 10_000, 5
 
 
+def file(parts: Iterable[bytes]) -> bytes:
+    """All that COPY is sent, of the rows that `rows` gives."""
+    return b"".join((_HEADER, *parts, _TRAILER))
+
+
 def rows(count: int, fields: Sequence[bytes | Values | None]) -> bytes:
-    """So many rows; a field is a column of values, or what stands in every row (None is NULL)."""
+    """So many rows, part of a file; a field is a column of values, or what stands in every row (None is NULL)."""
     import numpy as np
 
     row = bytearray(struct.pack(">h", len(fields)))
@@ -58,7 +63,7 @@ def rows(count: int, fields: Sequence[bytes | Values | None]) -> bytes:
     table = np.frombuffer(row * count, dtype=layout)
     for offset, column in columns.items():
         table[str(offset)] = column
-    return b"".join((_HEADER, table.data, _TRAILER))
+    return table.tobytes()
 
 
 class Array(bytes):

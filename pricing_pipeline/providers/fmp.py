@@ -78,8 +78,10 @@ _PATHS = {
 _ACTIONS = frozenset({Fetcher.DIVIDENDS, Fetcher.SPLITS})
 _BATCH = "/batch-quote"
 
-_GATED_VALUE = re.compile(r"value set for '(\w+)'|Premium Query Parameter: '(\w+)'")
-_GATED_ENDPOINT = re.compile(r"(restricted|exclusive|legacy) endpoint|this endpoint is not available", re.I)
+_GATED_VALUE = re.compile(r"values? (?:set )?for '(\w+)'|Premium Query Parameter: '(\w+)'", re.I)
+_GATED_ENDPOINT = re.compile(
+    r"(restricted|exclusive|legacy|special) endpoint|this endpoint is (not|only) available|premium", re.I
+)
 
 # Prices name no currency. Shares on these exchanges are quoted in dollars; London, Johannesburg and Tel
 # Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high.

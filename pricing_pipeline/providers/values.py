@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -31,6 +30,7 @@ from pricing_pipeline.domain import (
     SymbolFailure,
     Window,
 )
+from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
 if TYPE_CHECKING:
     from pricing_pipeline.bars import Column
@@ -58,16 +58,6 @@ _NUMBER = re.compile(_PLAIN.pattern + r"(?:[eE][+-]?[0-9]{1,6})?")
 # could make us hold and print a billion of them.
 _MAX_SPELLING = 64
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ISO_4217 = re.compile(r"[A-Z]{3}")
-# Where prices are quoted in parts of the currency, sources name those with these, none of which is ISO 4217:
-# pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
-_PARTS = {
-    **dict.fromkeys(("GBp", "GBX"), ("GBP", -2)),
-    **dict.fromkeys(("ZAc", "ZAC"), ("ZAR", -2)),
-    "ILA": ("ILS", -2),
-    "USX": ("USD", -2),
-    "KWF": ("KWD", -3),
-}
 
 
 class Implausible(ValueError):
@@ -266,16 +256,18 @@ def _ordinals(rows: Rows, name: str) -> Column | None:
     return ordinals if (ordinals[1:] > ordinals[:-1]).all() else None
 
 
-@lru_cache(maxsize=500)
 def major_unit(currency: str) -> tuple[str, int]:
     """The ISO 4217 code for `currency`, and the power of ten that turns its quotes into that unit.
 
-    Pence sterling (`GBp`) give `("GBP", -2)`. Raises Implausible for what is no currency code.
+    Pence sterling (`GBp`) give `("GBP", -2)`; coins that prices are told in (`BTC`) stand for themselves. Raises
+    Implausible for what is no currency.
     """
-    if currency in _PARTS:
-        return _PARTS[currency]
-    if not _ISO_4217.fullmatch(currency):
-        raise Implausible(f"currency {currency[:20]!r} is not an ISO 4217 code")
+    if currency in PARTS:
+        return PARTS[currency]
+    if currency not in CURRENCIES:
+        raise Implausible(
+            f"currency {currency[:20]!r} is neither an ISO 4217 code nor a coin or part of a currency that is known"
+        )
     return currency, 0
 
 

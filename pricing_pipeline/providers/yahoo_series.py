@@ -4,16 +4,18 @@ Four oddities shape this file:
 - Single values and events are broken at times. Each is read by itself, so that it costs its day, or less, alone.
 - Prices are binary32 numbers spelled out (129.0399932861328); noise.py finds what they were.
 - Bars are divided by all splits that followed. Those in the answer are undone; if it does not reach the present,
-  more may have followed, so its bars stay as they are and are marked as adjusted.
+  more may have followed, so its bars stay as they are and are marked as adjusted. Where there was none, `events` is
+  left out: it may be missing, but not beside closes that something was taken off.
 - The bar of a session in progress looks like all others. It is dropped until the session is surely over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import TypeGuard
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -57,6 +59,7 @@ _UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
 """Types of instruments that have no splits."""
 _LONGEST_WEEKEND, _LONGEST_HOLIDAY = timedelta(days=4), timedelta(days=14)
 """How much older than the newest price, and than today, the newest bar of an answer until now may be."""
+_ROUNDED, _LAST_PLACE = Decimal("1e-5"), Decimal("2e-6")
 _Ratio = tuple[Decimal, Decimal]
 """So many new shares for so many old ones."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
@@ -105,6 +108,8 @@ class _Columns(Schema):
 
 class _Indicators(Schema):
     quote: list[_Columns] = Field(min_length=1, max_length=1)
+    adjclose: object = None
+    """Closes with dividends taken off, too: looked at only to see whether there were any."""
 
 
 class _Split(Schema):
@@ -213,7 +218,6 @@ def _read(
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
     unfinished = _unfinished_from(meta, zone, answered)
-    present = _present(meta, zone, unfinished)
     days: set[date] = set()
     found: dict[date, list[_Bar]] = {}
     rejected: list[RejectedValue] = []
@@ -228,7 +232,9 @@ def _read(
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
     splits, broken = _splits(meta, series, zone)
-    reaches_present = any(present <= day <= unfinished for day in days)
+    reaches_present = _reaches_present(meta, days, zone, unfinished)
+    if reaches_present:
+        _check_events(meta, series)
     # Bars before a split that cannot be read stay divided by it.
     is_undone = all(
         split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
@@ -325,10 +331,48 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
     return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
 
 
-def _present(meta: _Meta, zone: ZoneInfo, unfinished: date) -> date:
-    """The day from which on a bar proves that the answer goes on until now, and so names all splits."""
+def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfinished: date) -> bool:
+    """Whether a bar proves that the answer goes on until now, and so names all splits."""
+    traded = _local(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
-    return max(_local(meta.traded_at, zone) - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+    present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
+    # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
+    return any(present <= day <= unfinished for day in days) or max(days, default=None) == traded
+
+
+def _check_events(meta: _Meta, series: Series) -> None:
+    """Raise Implausible where the answer names no event, and its own closes tell of one.
+
+    Funds are not looked at: what they pay out of capital gains is no event that was asked for.
+    """
+    events, column = series.events, series.indicators.adjclose
+    if meta.instrument != "EQUITY" or (events is not None and (events.splits or events.dividends)):
+        return
+    adjusted = column[0].get("adjclose") if isinstance(column, list) and _is_object(column) else None
+    closes = series.indicators.quote[0].close
+    if closes is None or not isinstance(adjusted, list):
+        return
+    if any(_differ(close, other) for close, other in zip(closes, adjusted, strict=False)):
+        raise Implausible(
+            "it names neither a split nor a dividend, though its adjusted closes differ from its closes: its list "
+            "of events is missing, and nobody knows by which splits its prices are divided"
+        )
+
+
+def _is_object(column: list[object]) -> bool:
+    return len(column) == 1 and isinstance(column[0], dict)
+
+
+def _differ(close: object, adjusted: object) -> bool:
+    """Whether two closes of one day are further apart than binary32 and six places round."""
+    if not (_is_number(close) and _is_number(adjusted)):
+        return False
+    a, b = Decimal(close), Decimal(adjusted)
+    return a.is_finite() and b.is_finite() and abs(a - b) > abs(a) * _ROUNDED + _LAST_PLACE
+
+
+def _is_number(figure: object) -> TypeGuard[int | Decimal]:
+    return isinstance(figure, int | Decimal) and not isinstance(figure, bool)
 
 
 def _with_actions(

@@ -226,6 +226,70 @@ def test_f5_yfinance_a_missing_split_is_held_and_nothing_is_repaired(core: Core)
     )
 
 
+def know_split(core: Core, on: int, new: int = 4) -> None:
+    """Somebody has told a split, before the answer that does not name it."""
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    core.rows(
+        "INSERT INTO pricing.corporate_actions (asset_class, symbol, ex_on, kind, new_shares, old_shares, provider,"
+        " call_id, recorded_at) VALUES ('equity', 'AAPL', :on, 'split', :new, 1, 'another', 0, pricing.clock())",
+        on=day(on),
+        new=new,
+    )
+
+
+DIVIDED = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00"}
+"""Prices around a split of 4:1 on the 5th, divided by it."""
+
+
+def test_f5_bars_divided_by_a_known_split_that_the_answer_leaves_out_are_not_stored_as_raw(
+    core: Core,
+) -> None:
+    """Yahoo leaves `events` out where there were none; a split that is known proves that there was one."""
+    know_split(core, 5)
+    tally = bring(core, *(bar(on, close) for on, close in DIVIDED.items()), told=[])
+    assert (closes(core), tally.held) == ({5: "101.00", 8: "102.00"}, 3)
+    (reason,) = {row.reason for row in core.rows("SELECT reason FROM pricing.quarantined_values")}
+    assert "before the split of 2010-03-05 (4 new shares for an old one)" in reason
+    assert [(row.kind, row.ratio) for row in restatements(core)] == [("split", 4)], "it is asked for again"
+    named = [bar(on, str(Decimal(close) * 4) if on < 5 else close) for on, close in DIVIDED.items()]
+    bring(core, *named, told=[split(5)])
+    assert closes(core)[3] == "402.00", "named, it is undone and stored"
+
+
+def test_f5_where_the_step_of_an_unnamed_split_shows_its_days_are_as_traded(core: Core) -> None:
+    know_split(core, 5)
+    traded = {on: str(Decimal(close) * 4) if on < 5 else close for on, close in DIVIDED.items()}
+    tally = bring(core, *(bar(on, close) for on, close in traded.items()), told=[])
+    assert (tally.held, len(closes(core))) == (0, 5)
+
+
+def test_f5_days_that_do_not_reach_an_unnamed_split_are_of_no_known_basis(core: Core) -> None:
+    know_split(core, 25)
+    tally = bring(core, *(bar(on, close) for on, close in DIVIDED.items()), told=[])
+    assert (closes(core), tally.failed) == ({}, 1)
+    assert core.tasks("AAPL")[-1].failure_kind in (None, "implausible")
+
+
+def test_f5_what_is_stored_tells_whether_an_unnamed_split_was_divided_by(core: Core) -> None:
+    """The stored days divided by it confirm what is stored; the stored days as they are show that it was not."""
+    traded = {on: str(Decimal(close) * 4) if on < 5 else close for on, close in DIVIDED.items()}
+    bring(core, *(bar(on, close) for on, close in traded.items()), told=[split(5)])
+    before = closes(core)
+    tally = bring(core, *(bar(on, close) for on, close in DIVIDED.items()), told=[])
+    assert (tally.held, tally.revised, closes(core)) == (0, 0, before)
+    tally = bring(core, *(bar(on, traded[on]) for on in (1, 2, 3)), told=[])
+    assert (tally.held, tally.failed, closes(core)) == (0, 0, before)
+
+
+@pytest.mark.parametrize("on", [2, 9])
+def test_f5_the_same_split_some_days_off_is_named(core: Core, on: int) -> None:
+    know_split(core, 5)
+    traded = {day_: str(Decimal(close) * 4) if day_ < on else close for day_, close in DIVIDED.items()}
+    bring(core, *(bar(day_, close) for day_, close in traded.items()), told=[split(on)])
+    reasons = {row.reason for row in core.rows("SELECT reason FROM pricing.quarantined_values")}
+    assert not any("does not name" in reason for reason in reasons)
+
+
 def test_f5_a_split_that_is_told_but_was_not_applied_is_held(core: Core) -> None:
     """Undone although it was never done, the older prices stand four times too high."""
     past = [bar(on, price) for on, price in ((1, "1600.00"), (2, "1616.00"), (3, "1608.00"))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import zip_longest
@@ -142,13 +142,17 @@ def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, sc
     one, other = (
         core.rows(
             "SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,"
-            " volume::text AS said, provider, adjustment FROM pricing.price_history WHERE symbol = :symbol"
+            " volume::text AS said, provider, adjustment, source_text FROM pricing.price_history WHERE symbol = :symbol"
             " ORDER BY observed_at",
             symbol=symbol,
         )
         for symbol in ("AAPL", "IBM")
     )
     assert one == other
+    assert [row.source_text for row in one] == [
+        "10.50000" if scale != 5 else None,
+        "9.12345" if scale == 9 else None,
+    ]
     (lineage,) = core.rows(
         "SELECT DISTINCT c.symbols, h.fetched_at - c.started_at AS took FROM pricing.price_history h"
         " JOIN pricing.collector_call_log c USING (call_id) WHERE h.symbol = 'AAPL'"
@@ -157,16 +161,13 @@ def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, sc
     assert timedelta(0) <= lineage.took < timedelta(minutes=1)
 
 
-@pytest.mark.parametrize("way", [lambda bars: bars, list], ids=["by columns", "one by one"])
-def test_f3_days_that_another_call_stores_in_the_same_moment_are_a_conflict(
-    core: Core, way: Callable[[Bars], Sequence[Observation]]
-) -> None:
+def test_f3_copied_days_that_another_call_stores_in_the_same_moment_are_a_conflict(core: Core) -> None:
     """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
     one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
     with core.engine.begin() as connection:
         prices.store(connection, one, bars_of("10.50000", "10.51000"))
         thread, faults = meanwhile(
-            core.engine, lambda session: prices.store(session, other, way(bars_of("10.50000", "10.52000")))
+            core.engine, lambda session: prices.store(session, other, bars_of("10.50000", "10.52000"))
         )
     with pytest.raises(DBAPIError) as fault:
         joined(thread, faults)

@@ -42,7 +42,7 @@ _DUTIES = "COPY pricing.duties (duty) FROM STDIN (FORMAT binary)"
 
 def notes(source: str | None) -> bytes:
     at = datetime(2026, 11, 20, 12, 30, 0, 250_000, tzinfo=UTC)
-    return copying.rows(2, [copying.time(at), copying.text(source), b"x", b"x"])
+    return copying.file([copying.rows(2, [copying.time(at), copying.text(source), b"x", b"x"])])
 
 
 def test_what_is_copied_belongs_to_the_transaction(engine: Engine) -> None:
@@ -60,7 +60,7 @@ def test_f3_what_is_copied_twice_is_a_conflict_and_what_is_wrong_a_refusal(engin
     found = []
     with engine.connect() as connection:
         for statement, rows in (
-            (_DUTIES, copying.rows(2, [b"twice"])),
+            (_DUTIES, copying.file([copying.rows(2, [b"twice"])])),
             (_NOTES, notes(None)),
             (_NOTES, notes("cut")[:-9]),
         ):

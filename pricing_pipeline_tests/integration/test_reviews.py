@@ -214,7 +214,7 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
 
 def test_f6_a_decision_has_a_name(core: Core) -> None:
     with pytest.raises(Exception, match="needs the name") as refused:
-        core.call("SELECT pricing.decide_held(1, 'rejected', ' ')")
+        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'rejected', ' ')")
     assert not isinstance(refused.value, PricingError)
     with pytest.raises(Exception, match="released or rejected, not deleted"):
-        core.call("SELECT pricing.decide_held(1, 'deleted', 'ann')")
+        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'deleted', 'ann')")

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline import refresh
+from pricing_pipeline import fair_order, refresh
 from pricing_pipeline.errors import ProviderDown
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.refresh import Refresher
@@ -80,8 +80,9 @@ def in_flight(refresher: Refresher) -> Counter[str]:
 
 def look_again(refresher: Refresher) -> None:
     """As if each pause of a provider that is passed over had ended."""
-    for name, passed in refresher._passed_over.items():
-        refresher._passed_over[name] = replace(passed, until=0.0)
+    passed_over = refresher._order._passed_over
+    for name, passed in passed_over.items():
+        passed_over[name] = replace(passed, until=0.0)
     refresher._start_calls()
 
 
@@ -192,6 +193,6 @@ def test_b17_with_more_providers_than_threads_each_has_one_in_the_end(
     refresher._start_calls()
     end_one(refresher, clients["alpha"])
     assert in_flight(refresher) == {"alpha": 1, "beta": 1, "gamma": 1}, "priority decides"
-    monkeypatch.setattr(refresh, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(fair_order, "_PATIENCE_SECONDS", 0.0)
     end_one(refresher, clients["alpha"])
     assert in_flight(refresher) == {"omega": 1, "beta": 1, "gamma": 1}, "who has waited too long comes first"

@@ -297,6 +297,23 @@ def test_symbols_that_would_corrupt_a_request_are_not_sent(symbol: str) -> None:
             raises(PlanRestricted, "parameter limit", whole=False),
         ),
         (402, "Premium Query Parameter: 'period'", raises(PlanRestricted, "parameter period", whole=False)),
+        (
+            402,
+            "Premium Query Parameter: 'Special Endpoint : The values for 'limit' must be between 0 and 5'",
+            raises(PlanRestricted, "parameter limit", whole=False),
+        ),
+        (
+            200,
+            {
+                "Error Message": "The values for 'limit' must be between 0 and 5 under your current subscription"
+            },
+            raises(PlanRestricted, "parameter limit", whole=False),
+        ),
+        (402, "Special Endpoint : The values for 'symbol'", fails(FailureKind.PLAN_RESTRICTED)),
+        (402, "Exclusive Endpoint : upgrade your plan", raises(PlanRestricted, "Exclusive", whole=True)),
+        (402, "Special Endpoint : upgrade your plan", raises(PlanRestricted, "Special", whole=True)),
+        (402, "This is a premium endpoint", raises(PlanRestricted, "premium", whole=True)),
+        (200, {"Error Message": "Only for Premium users"}, raises(PlanRestricted, "Premium", whole=True)),
         (402, ENDPOINT_GATE, raises(PlanRestricted, "Restricted", whole=True)),
         (402, "Something new", raises(PlanRestricted, "Something new", whole=False)),
         (403, {"Error Message": "Exclusive Endpoint : no"}, raises(PlanRestricted, "Exclusive", whole=True)),

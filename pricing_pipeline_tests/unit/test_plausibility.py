@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
 from pricing_pipeline.knowledge import Doubt, Known, Point, Rival, Verdict
@@ -352,3 +354,44 @@ def test_b18_a_reason_names_both_values_and_the_factor() -> None:
     assert "7250" in doubt.reason
     assert "72.5" in doubt.reason
     assert "factor of 100" in doubt.reason
+
+
+@given(
+    shares=st.sampled_from([2, 3, 4, 5, 10, 0.1]),
+    steps=st.lists(st.integers(-20, 20), min_size=6, max_size=30),
+    split_at=st.integers(1, 25),
+    cut=st.integers(1, 30),
+    is_divided=st.booleans(),
+    is_stored=st.booleans(),
+)
+def test_f5_nothing_divided_by_a_split_that_is_not_named_is_believed_as_traded(
+    shares: float, steps: list[int], split_at: int, cut: int, is_divided: bool, is_stored: bool
+) -> None:
+    """Invariant: what is believed of an answer that leaves out a known split is the price as traded, to the digit.
+
+    Where its days show which it is, they are believed or known already; else none before the split is.
+    """
+    split_at = min(split_at, len(steps) - 1)
+    ex_on, ratio = date(2026, 3, 2) + timedelta(days=split_at), Decimal(str(shares))
+    todays = [Decimal(10000 + sum(steps[: number + 1])) / 100 for number in range(len(steps))]
+    at = [datetime(2026, 3, 2, tzinfo=UTC) + timedelta(days=number) for number in range(len(steps))]
+    traded = {
+        day: price * ratio if day.date() < ex_on else price for day, price in zip(at, todays, strict=True)
+    }
+    sent = dict(zip(at, todays, strict=True)) if is_divided else traded
+    rows = [Observation("AAPL", day, sent[day], "", "USD") for day in at[:cut]]
+    known = Known(
+        splits=((ex_on, float(shares)),),
+        unnamed=((ex_on, float(shares)),),
+        are_splits_told=True,
+        stored=dict(list(traded.items())[:1]) if is_stored else {},
+    )
+    verdict = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
+    assert all(row.close == traded[row.observed_at] for row in verdict.good)
+    is_seen = cut > split_at or (is_stored and not is_divided)
+    believed = {row.observed_at for row in [*verdict.good, *verdict.confirmed]}
+    if not is_divided and is_seen:
+        assert believed == set(at[:cut])
+    if not is_seen and not is_stored:
+        assert not believed
+    assert believed >= {day for day in at[:cut] if day.date() >= ex_on}

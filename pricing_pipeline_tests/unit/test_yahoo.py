@@ -9,6 +9,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pricing_pipeline.domain import (
     Adjustment,
@@ -290,6 +292,80 @@ def test_b18_bars_that_do_not_reach_the_present_say_that_they_are_adjusted(chang
     body = chart({"2026-09-01T09:30": 124.8075}, splits=[("2026-09-02T09:30", 4, 1)], **changes)
     (bar,) = parse(body).observations
     assert (bar.adjustment, str(bar.close)) == (Adjustment.SPLITS, "124.8075")
+
+
+@given(
+    gone=st.integers(0, 5000),
+    stale=st.integers(0, 5000),
+    behind=st.integers(0, 400),
+)
+def test_f5_the_basis_of_a_share_that_trades_no_more_never_turns(gone: int, stale: int, behind: int) -> None:
+    """Invariant: an answer that ends with the bar of the newest trade is as traded, however long ago that was.
+
+    Whoever is asked until now and has no later bar has none: the company was delisted. An answer that ends before its
+    newest trade, by more than a weekend, may miss splits, and says so.
+    """
+    session = datetime(2026, 11, 20, 9, 30, tzinfo=NEW_YORK)
+    last = session - timedelta(days=1 + gone)
+    newest = last + timedelta(days=behind)
+    first = last - timedelta(days=1 + stale)
+    answer = parse(
+        chart(
+            {day.strftime("%Y-%m-%dT%H:%M"): 1.5 for day in (first, last)},
+            regularMarketTime=int(newest.timestamp()) + 3600,
+        )
+    )
+    is_whole = behind == 0 or (behind <= 4 and gone < 14)
+    assert {one.adjustment for one in answer.observations} == {
+        Adjustment.RAW if is_whole else Adjustment.SPLITS
+    }
+    assert bool(answer.actions_since) == is_whole
+
+
+ADJUSTED = {"2026-11-17T09:30": 150.25, "2026-11-18T09:30": 149.5, "2026-11-19T09:30": 151.0}
+
+
+def with_adjusted(body: dict[str, Any], column: Any) -> dict[str, Any]:
+    body["chart"]["result"][0]["indicators"]["adjclose"] = column
+    return body
+
+
+@pytest.mark.parametrize("events", [..., {}, {"splits": {}, "dividends": {}}])
+def test_f5_a_list_of_events_that_is_missing_beside_adjusted_closes_is_not_believed(events: Any) -> None:
+    """Something was taken off, and the answer does not say what: nobody knows by what its prices are divided."""
+    column = [{"adjclose": [149.75, 149.0, 151.0]}]
+    body = with_adjusted(chart(ADJUSTED), column)
+    if events is not ...:
+        body["chart"]["result"][0]["events"] = events
+    answer = parse(body)
+    assert kinds(answer) == {"AAPL": FailureKind.IMPLAUSIBLE}
+    assert "its list of events is missing" in answer.failures[0].message
+    assert not answer.actions_since
+    whole = with_adjusted(chart(ADJUSTED, dividends=[("2026-11-19T09:30", 0.5)]), column)
+    assert len(parse(whole).observations) == 3, "named, it is what was taken off"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [{"adjclose": [150.25000305, None, 151.0]}],
+        [{"adjclose": ["150.25", True, {}]}],
+        [{"adjclose": "none"}],
+        [{}],
+        [],
+        None,
+        7,
+    ],
+)
+def test_f5_no_event_and_nothing_taken_off_is_a_quiet_share(column: Any) -> None:
+    answer = parse(with_adjusted(chart(ADJUSTED), column))
+    assert len(answer.observations) == 3
+    assert answer.actions_since == {"AAPL": date(2026, 11, 17)}
+
+
+def test_f5_what_a_fund_pays_out_of_gains_is_no_event() -> None:
+    body = with_adjusted(chart(ADJUSTED, instrumentType="ETF"), [{"adjclose": [149.75, 149.0, 151.0]}])
+    assert len(parse(body).observations) == 3
 
 
 def test_what_has_no_splits_is_as_traded_wherever_the_answer_ends() -> None:

@@ -8,57 +8,74 @@ DECLARE
     now_ timestamptz := pricing.clock();
     today date := (now_ AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
-    stored integer;
+    stored integer := 0;
+    pass record;
 BEGIN
-    WITH said AS MATERIALIZED (
-        SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint AS amount,
-               scale(trim_scale(a.cash))::smallint AS scale, a.currency
-        FROM jsonb_to_recordset(actions)
-            AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
-        -- What a person has taken back does not come back by itself.
-        WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares,
-                                     (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint)),
-    -- Only who said it first may say it otherwise: providers round dividends differently, and none is the judge.
-    changed AS MATERIALIZED (
-        SELECT c.* FROM said s
-        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, s.symbol, s.ex_on, s.kind)
-        WHERE c.provider = from_provider
-          AND (s.new_shares * c.old_shares IS DISTINCT FROM c.new_shares * s.old_shares
-               OR NOT pricing.same_amount(c.amount, c.scale, s.amount, s.scale) OR c.currency IS DISTINCT FROM s.currency)),
-    kept AS (
-        INSERT INTO pricing.corporate_action_revisions
-            (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
-             revised_at, revised_by)
-        SELECT c.asset_class, c.symbol, c.ex_on, c.kind, c.new_shares, c.old_shares, c.amount, c.scale, c.currency, c.provider,
-               c.call_id, c.recorded_at, now_, from_call
-        FROM changed c ORDER BY c.symbol, c.ex_on, c.kind),
-    written AS (
-        INSERT INTO pricing.corporate_actions AS x
-            (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at)
-        SELECT wanted_class, s.symbol, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency,
-               from_provider, from_call, now_
-        FROM said s
-        WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
-                          WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind))
-           OR EXISTS (SELECT FROM changed c WHERE (c.symbol, c.ex_on, c.kind) = (s.symbol, s.ex_on, s.kind))
-        ORDER BY s.symbol, s.ex_on, s.kind
-        ON CONFLICT (asset_class, symbol, ex_on, kind) DO UPDATE
-            SET new_shares = excluded.new_shares, old_shares = excluded.old_shares, amount = excluded.amount,
-                scale = excluded.scale, currency = excluded.currency, provider = excluded.provider,
-                call_id = excluded.call_id, recorded_at = excluded.recorded_at
-        RETURNING x.symbol),
-    covered AS (
-        INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, fetched_at, provider, call_id)
-        SELECT wanted_class, t.symbol, datemultirange(daterange(least(t.since, today), today, '[]')), now_, from_provider, from_call
-        FROM unnest(told_symbols, told_since) AS t (symbol, since)
-        WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
-                          WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
-                            AND o.covered @> daterange(least(t.since, today), today, '[]'))
-        ORDER BY t.symbol
-        ON CONFLICT (asset_class, symbol) DO UPDATE
-            SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                call_id = excluded.call_id)
-    SELECT count(*) INTO stored FROM written;
+    FOR passes IN 1..10 LOOP
+        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
+        said AS MATERIALIZED (
+            SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint AS amount,
+                   scale(trim_scale(a.cash))::smallint AS scale, a.currency
+            FROM jsonb_to_recordset(actions)
+                AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
+            -- What a person has taken back does not come back by itself.
+            WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares,
+                                         (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint)),
+        -- Only who said it first may say it otherwise: providers round dividends differently, and none is the judge.
+        differing AS MATERIALIZED (
+            SELECT s.symbol, s.ex_on, s.kind, s.new_shares AS new_, s.old_shares AS old_, s.amount AS amount_, s.scale AS scale_,
+                   s.currency AS currency_, c AS was, c.ctid AS place FROM said s
+            JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, s.symbol, s.ex_on, s.kind)
+            WHERE c.provider = from_provider
+              AND (s.new_shares * c.old_shares IS DISTINCT FROM c.new_shares * s.old_shares
+                   OR NOT pricing.same_amount(c.amount, c.scale, s.amount, s.scale) OR c.currency IS DISTINCT FROM s.currency)),
+        written AS (
+            INSERT INTO pricing.corporate_actions AS x
+                (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at, judged_at)
+            SELECT wanted_class, s.symbol, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency,
+                   from_provider, from_call, m.at, CASE WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
+            FROM said s CROSS JOIN moment m
+            WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
+                              WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind))
+            ORDER BY s.symbol, s.ex_on, s.kind
+            ON CONFLICT (asset_class, symbol, ex_on, kind) DO NOTHING
+            RETURNING x.symbol, x.ex_on, x.kind),
+        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
+        changed AS (
+            UPDATE pricing.corporate_actions x
+            SET new_shares = d.new_, old_shares = d.old_, amount = d.amount_, scale = d.scale_, currency = d.currency_,
+                provider = from_provider, call_id = from_call, recorded_at = m.at,
+                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, d.symbol, d.kind) THEN m.at END
+            FROM differing d CROSS JOIN moment m WHERE x.ctid = d.place
+            RETURNING d.was),
+        kept AS (
+            INSERT INTO pricing.corporate_action_revisions
+                (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+                 revised_at, revised_by)
+            SELECT wanted_class, (c.was).symbol, (c.was).ex_on, (c.was).kind, (c.was).new_shares, (c.was).old_shares, (c.was).amount,
+                   (c.was).scale, (c.was).currency, (c.was).provider, (c.was).call_id, (c.was).recorded_at, m.at, from_call
+            FROM changed c CROSS JOIN moment m ORDER BY 2, 3, 4),
+        covered AS (
+            INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, fetched_at, provider, call_id)
+            SELECT wanted_class, t.symbol, datemultirange(daterange(least(t.since, today), today, '[]')), now_, from_provider, from_call
+            FROM unnest(told_symbols, told_since) AS t (symbol, since)
+            WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
+                              WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
+                                AND o.covered @> daterange(least(t.since, today), today, '[]'))
+            ORDER BY t.symbol
+            ON CONFLICT (asset_class, symbol) DO UPDATE
+                SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
+                    call_id = excluded.call_id)
+        SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
+               (SELECT count(*) FROM written) < (
+                   SELECT count(*) FROM said s
+                   WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
+                                     WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind)))
+               OR (SELECT count(*) FROM changed) < (SELECT count(*) FROM differing) AS is_overtaken INTO pass;
+        stored := stored + pass.stored;
+        -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
+        EXIT WHEN NOT pass.is_overtaken;
+    END LOOP;
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[]) IS
@@ -89,6 +106,40 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.doubted_dividends(text, jsonb) IS
     'Of the actions of an answer, the dividends that are not below the last price of the two weeks before them, and why each is not believed. What is stored already is not doubted.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN wanted_kind = 'split' AND EXISTS (
+        SELECT FROM pricing.data_type_registry r
+        WHERE r.asset_class = wanted_class AND r.fetcher IN ('daily_bars', 'nav')
+          AND (EXISTS (SELECT FROM pricing.quarantined_values q
+                       WHERE q.data_type = r.data_type AND q.symbol = wanted_symbol AND q.status = 'held' AND pricing.is_of_level(q.kind))
+               OR EXISTS (SELECT FROM pricing.restatements x
+                          WHERE x.data_type = r.data_type AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL)));
+END $$;
+COMMENT ON FUNCTION pricing.is_to_judge(text, text, text) IS
+    'Whether values of an instrument are held, or its past came by one ratio, so that a new split may say why.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_judged(wanted_class text, wanted_symbol text, until timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- What came by one ratio is asked for once more: of such a past only some values are held.
+    UPDATE pricing.restatements x SET backfill_id = NULL, reopened_at = now_
+    FROM pricing.data_type_registry r
+    WHERE r.data_type = x.data_type AND r.asset_class = wanted_class AND x.symbol = wanted_symbol AND x.ratio IS NOT NULL
+      AND EXISTS (SELECT FROM pricing.corporate_actions a
+                  WHERE (a.asset_class, a.symbol, a.kind) = (wanted_class, wanted_symbol, 'split')
+                    AND a.judged_at IS NULL AND a.recorded_at <= until);
+    UPDATE pricing.corporate_actions a SET judged_at = now_
+    WHERE (a.asset_class, a.symbol) = (wanted_class, wanted_symbol) AND a.judged_at IS NULL AND a.recorded_at <= until;
+END $$;
+COMMENT ON FUNCTION pricing.note_judged(text, text, timestamptz) IS
+    'Held values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.';
 
 
 CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
@@ -185,8 +236,8 @@ BEGIN
     FOR one IN
         SELECT r.restatement_id, r.data_type, r.symbol, k.history_from FROM pricing.restatements r
         JOIN pricing.data_type_registry k ON k.data_type = r.data_type AND k.is_active AND k.history_from IS NOT NULL
-        WHERE r.ratio IS NOT NULL AND r.backfill_id IS NULL AND r.recorded_at > now_ - interval '7 days'
-        ORDER BY r.recorded_at LIMIT 20
+        WHERE r.ratio IS NOT NULL AND r.backfill_id IS NULL AND greatest(r.recorded_at, r.reopened_at) > now_ - interval '7 days'
+        ORDER BY greatest(r.recorded_at, r.reopened_at) LIMIT 20
     LOOP
         BEGIN
             -- What is covered is not asked for; of this symbol all days are to be told once more.
@@ -208,4 +259,4 @@ BEGIN
     RETURN asked_;
 END $$;
 COMMENT ON FUNCTION pricing.refetch_history() IS
-    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, and once for the whole history of what was restated by one ratio. Returns how many were asked for.';
+    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. Returns how many were asked for.';

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION pricing.enter_action(
 RETURNS text
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
+    now_ timestamptz;
     was pricing.corporate_actions;
     cash_scale smallint := scale(trim_scale(cash));
     cash_amount bigint := (cash * ('1e' || scale(trim_scale(cash)))::numeric)::bigint;
@@ -17,26 +17,38 @@ BEGIN
         RAISE EXCEPTION 'no % instrument is called %', wanted_class, left(wanted_symbol, 60)
             USING HINT = 'Watching it makes it known.', ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO was FROM pricing.corporate_actions a
-    WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) FOR UPDATE;
-    IF was.new_shares * old_ = new_ * was.old_shares
-       OR (was.kind = 'dividend' AND pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale)
-           AND was.currency IS NOT DISTINCT FROM cash_currency) THEN
-        RETURN 'known_already';
-    END IF;
-    PERFORM pricing.keep_action(was, now_, by_whom, why);
-    INSERT INTO pricing.corporate_actions AS a
-        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at, entered_by, reason)
-    VALUES (wanted_class, wanted_symbol, day, wanted_kind, new_, old_, cash_amount, cash_scale, cash_currency, 'by hand', 0, now_,
-            left(btrim(by_whom), 200), left(why, 500))
-    ON CONFLICT (asset_class, symbol, ex_on, kind) DO UPDATE
-        SET new_shares = excluded.new_shares, old_shares = excluded.old_shares, amount = excluded.amount, scale = excluded.scale,
-            currency = excluded.currency, provider = excluded.provider, call_id = 0, recorded_at = now_,
-            entered_by = excluded.entered_by, reason = excluded.reason;
-    RETURN CASE WHEN was.symbol IS NULL THEN 'added' ELSE 'replaced' END;
+    LOOP
+        INSERT INTO pricing.corporate_actions
+            (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+             entered_by, reason, judged_at)
+        VALUES (wanted_class, wanted_symbol, day, wanted_kind, new_, old_, cash_amount, cash_scale, cash_currency, 'by hand', 0,
+                pricing.clock(), left(btrim(by_whom), 200), left(why, 500),
+                CASE WHEN NOT pricing.is_to_judge(wanted_class, wanted_symbol, wanted_kind) THEN pricing.clock() END)
+        ON CONFLICT (asset_class, symbol, ex_on, kind) DO NOTHING;
+        IF FOUND THEN
+            RETURN 'added';
+        END IF;
+        -- Whoever was quicker said it in this moment or long ago: that stays as a revision.
+        SELECT * INTO was FROM pricing.corporate_actions a
+        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind) FOR UPDATE;
+        CONTINUE WHEN NOT FOUND; -- it has just been taken back
+        IF was.new_shares * old_ = new_ * was.old_shares
+           OR (was.kind = 'dividend' AND pricing.same_amount(was.amount, was.scale, cash_amount, cash_scale)
+               AND was.currency IS NOT DISTINCT FROM cash_currency) THEN
+            RETURN 'known_already';
+        END IF;
+        now_ := pricing.clock(); -- after the wait for the lock
+        PERFORM pricing.keep_action(was, now_, by_whom, why);
+        UPDATE pricing.corporate_actions a
+        SET new_shares = new_, old_shares = old_, amount = cash_amount, scale = cash_scale, currency = cash_currency,
+            provider = 'by hand', call_id = 0, recorded_at = now_, entered_by = left(btrim(by_whom), 200), reason = left(why, 500),
+            judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, wanted_symbol, wanted_kind) THEN now_ END
+        WHERE (a.asset_class, a.symbol, a.ex_on, a.kind) = (wanted_class, wanted_symbol, day, wanted_kind);
+        RETURN 'replaced';
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.enter_action(text, text, date, text, numeric, numeric, numeric, text, text, text) IS
-    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already.';
+    'Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person''s name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.';
 
 
 CREATE OR REPLACE FUNCTION pricing.remove_action(

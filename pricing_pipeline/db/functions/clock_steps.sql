@@ -242,6 +242,10 @@ BEGIN
     FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x WHERE x.fetched_at > now_ + interval '1 minute'
           ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
     WHERE (l.data_type, l.symbol) = (mine.data_type, mine.symbol);
+    UPDATE pricing.empty_answers e SET fetched_at = pricing.moved_back(e.fetched_at, now_, step)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.empty_answers x WHERE x.fetched_at > now_ + interval '1 minute'
+          ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine
+    WHERE (e.data_type, e.symbol) = (mine.data_type, mine.symbol);
     UPDATE pricing.document_pairs p SET fetched_at = pricing.moved_back(p.fetched_at, now_, step)
     FROM (SELECT x.data_type, x.symbol FROM pricing.document_pairs x WHERE x.fetched_at > now_ + interval '1 minute'
           ORDER BY 1, 2 FOR NO KEY UPDATE SKIP LOCKED) mine

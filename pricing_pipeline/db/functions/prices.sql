@@ -17,6 +17,14 @@ COMMENT ON FUNCTION pricing.same_part(bigint, smallint, bigint, smallint, text) 
     'Whether a part of a bar comes as it is stored; one that was dropped from the answer says nothing against it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT nullif(source_text, (amount * ('1e-' || scale)::numeric)::text)
+$$;
+COMMENT ON FUNCTION pricing.kept_text(text, bigint, smallint) IS
+    'The source''s spelling of a price, where that is not the amount with so many decimals; NULL = it is.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_prices(
     wanted_type text, from_provider text, from_call bigint, is_latest boolean,
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
@@ -25,145 +33,190 @@ RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    now_ timestamptz := pricing.clock();
+    pass record;
+    added_ bigint[];
+    revised_ bigint[];
 BEGIN
     PERFORM pricing.verify_instruments(wanted_type, symbols, currencies);
-    RETURN QUERY
-    -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
-    -- it is believed. An equal stamp with the same value confirms, with another value revises.
-    WITH given AS MATERIALIZED (
-        SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments, qualities)
-            AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment, quality)),
-    refused AS MATERIALIZED (
-        SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM given s GROUP BY 1) n
-        WHERE is_latest AND n.at < (SELECT l.observed_at FROM pricing.latest_prices l
-                                    WHERE l.data_type = wanted_type AND l.symbol = n.symbol)),
-    -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
-    -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
-    looked AS MATERIALIZED (
-        SELECT s.*, h.old FROM given s
-        LEFT JOIN LATERAL (SELECT x AS old FROM pricing.price_history x
-                           WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at OFFSET 0) h ON true
-        WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
-    staged AS MATERIALIZED (
-        SELECT k.*, (k.old).data_type IS NULL AS is_new,
-               (k.old).data_type IS NOT NULL
-               AND NOT (pricing.same_amount((k.old).amount, (k.old).scale, k.amount, k.scale)
-                    AND pricing.same_part((k.old).open_amount, (k.old).scale, k.open_amount, k.scale, k.quality)
-                    AND pricing.same_part((k.old).high_amount, (k.old).scale, k.high_amount, k.scale, k.quality)
-                    AND pricing.same_part((k.old).low_amount, (k.old).scale, k.low_amount, k.scale, k.quality)
-                    AND ((k.old).volume IS NOT DISTINCT FROM k.volume OR (k.volume IS NULL AND k.quality IS NOT NULL)) AND (k.old).currency IS NOT DISTINCT FROM k.currency) AS is_changed
-        FROM looked k),
-    kept AS (
-        INSERT INTO pricing.price_revisions
-            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, recorded_at, revised_at, revised_by, adjustment, quality)
-        SELECT wanted_type, c.symbol, c.observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount, (c.old).low_amount,
-               (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id, (c.old).fetched_at, now_, from_call,
-               (c.old).adjustment, (c.old).quality
-        FROM staged c WHERE c.is_changed ORDER BY c.symbol, c.observed_at),
-    written AS (
-        INSERT INTO pricing.price_history AS h
-            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at, adjustment, quality)
-        SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
-               s.currency, s.volume, from_provider, from_call, now_, s.adjustment, s.quality
-        FROM staged s
-        WHERE s.is_new OR s.is_changed
-        ORDER BY s.symbol, s.observed_at
-        ON CONFLICT (data_type, symbol, observed_at) DO UPDATE
-            SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
-                low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
-                volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
-                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment, quality = excluded.quality),
-    newest AS (
-        SELECT DISTINCT ON (s.symbol) s.* FROM staged s
-        WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
-    latest AS (
-        INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
-             adjustment, changed_at, quality)
-        SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, now_, from_provider, from_call, n.source_text,
-               n.adjustment, n.observed_at, n.quality
-        FROM newest n ORDER BY n.symbol
-        ON CONFLICT (data_type, symbol) DO UPDATE
-            SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
-                observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
-                quality = excluded.quality,
-                changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
-                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
-            WHERE l.observed_at <= excluded.observed_at
-        RETURNING l.symbol)
-    SELECT a.symbol, coalesce(k.added, 0), coalesce(k.revised, 0),
-           CASE WHEN NOT is_latest OR l.symbol IS NOT NULL THEN 'stored' ELSE 'stale_source' END
-    FROM (SELECT DISTINCT s.symbol FROM given s) a
-    LEFT JOIN (SELECT s.symbol, count(*) FILTER (WHERE s.is_new) AS added, count(*) FILTER (WHERE s.is_changed) AS revised
-               FROM staged s GROUP BY 1) k USING (symbol)
-    LEFT JOIN latest l USING (symbol);
+    FOR passes IN 1..10 LOOP
+        -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
+        -- it is believed. An equal stamp with the same value confirms, with another value revises.
+        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
+        given AS MATERIALIZED (
+            SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments, qualities)
+                AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment, quality)),
+        refused AS MATERIALIZED (
+            SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM given s GROUP BY 1) n
+            WHERE is_latest AND n.at < (SELECT l.observed_at FROM pricing.latest_prices l
+                                        WHERE l.data_type = wanted_type AND l.symbol = n.symbol)),
+        -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
+        -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
+        looked AS MATERIALIZED (
+            SELECT s.*, h.old, h.place FROM given s
+            LEFT JOIN LATERAL (SELECT x AS old, x.ctid AS place FROM pricing.price_history x
+                               WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at OFFSET 0) h ON true
+            WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
+        staged AS MATERIALIZED (
+            SELECT k.*, pricing.kept_text(k.source_text, k.amount, k.scale) AS kept_text, k.place IS NULL AS is_new,
+                   k.place IS NOT NULL
+                   AND NOT (pricing.same_amount((k.old).amount, (k.old).scale, k.amount, k.scale)
+                        AND pricing.same_part((k.old).open_amount, (k.old).scale, k.open_amount, k.scale, k.quality)
+                        AND pricing.same_part((k.old).high_amount, (k.old).scale, k.high_amount, k.scale, k.quality)
+                        AND pricing.same_part((k.old).low_amount, (k.old).scale, k.low_amount, k.scale, k.quality)
+                        AND ((k.old).volume IS NOT DISTINCT FROM k.volume OR (k.volume IS NULL AND k.quality IS NOT NULL)) AND (k.old).currency IS NOT DISTINCT FROM k.currency) AS is_changed
+            FROM looked k),
+        written AS (
+            INSERT INTO pricing.price_history AS h
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, fetched_at, adjustment, source_text, quality)
+            SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
+                   s.currency, s.volume, from_provider, from_call, m.at, s.adjustment, s.kept_text, s.quality
+            FROM staged s CROSS JOIN moment m WHERE s.is_new
+            ORDER BY s.symbol, s.observed_at
+            ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
+            RETURNING h.symbol),
+        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
+        changed AS (
+            UPDATE pricing.price_history h
+            SET amount = s.amount, open_amount = s.open_amount, high_amount = s.high_amount, low_amount = s.low_amount,
+                scale = s.scale, currency = s.currency, volume = s.volume, provider = from_provider, call_id = from_call,
+                fetched_at = m.at, adjustment = s.adjustment, source_text = s.kept_text, quality = s.quality
+            FROM staged s CROSS JOIN moment m
+            WHERE s.is_changed AND h.data_type = wanted_type AND h.ctid = s.place
+            RETURNING s.old),
+        kept AS (
+            INSERT INTO pricing.price_revisions
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, recorded_at, revised_at, revised_by, adjustment, source_text, quality)
+            SELECT wanted_type, (c.old).symbol, (c.old).observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount,
+                   (c.old).low_amount, (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id,
+                   (c.old).fetched_at, m.at, from_call, (c.old).adjustment, (c.old).source_text, (c.old).quality
+            FROM changed c CROSS JOIN moment m ORDER BY 2, 3),
+        newest AS (
+            SELECT DISTINCT ON (s.symbol) s.* FROM staged s
+            WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
+        latest AS (
+            INSERT INTO pricing.latest_prices AS l
+                (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
+                 adjustment, changed_at, quality)
+            SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, m.at, from_provider, from_call, n.source_text,
+                   n.adjustment, n.observed_at, n.quality
+            FROM newest n CROSS JOIN moment m ORDER BY n.symbol
+            ON CONFLICT (data_type, symbol) DO UPDATE
+                SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
+                    observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
+                    call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
+                    quality = excluded.quality,
+                    changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
+                                      THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
+                WHERE l.observed_at <= excluded.observed_at
+            RETURNING l.symbol),
+        counted AS (
+            SELECT a.symbol, coalesce(w.rows, 0) AS added, coalesce(c.rows, 0) AS revised,
+                   CASE WHEN NOT is_latest OR l.symbol IS NOT NULL THEN 'stored' ELSE 'stale_source' END AS outcome
+            FROM (SELECT DISTINCT s.symbol FROM given s) a
+            LEFT JOIN (SELECT x.symbol, count(*) AS rows FROM written x GROUP BY 1) w USING (symbol)
+            LEFT JOIN (SELECT (x.old).symbol AS symbol, count(*) AS rows FROM changed x GROUP BY 1) c USING (symbol)
+            LEFT JOIN latest l USING (symbol))
+        SELECT array_agg(n.symbol ORDER BY n.symbol) AS symbols, array_agg(n.added ORDER BY n.symbol) AS added,
+               array_agg(n.revised ORDER BY n.symbol) AS revised, array_agg(n.outcome ORDER BY n.symbol) AS outcomes,
+               coalesce(sum(n.added + n.revised), 0) < (SELECT count(*) FROM staged s WHERE s.is_new OR s.is_changed) AS is_overtaken
+        INTO pass FROM counted n;
+        SELECT array_agg(coalesce(u.before, 0) + u.now ORDER BY u.place) INTO added_
+        FROM unnest(added_, pass.added) WITH ORDINALITY AS u (before, now, place);
+        SELECT array_agg(coalesce(u.before, 0) + u.now ORDER BY u.place) INTO revised_
+        FROM unnest(revised_, pass.revised) WITH ORDINALITY AS u (before, now, place);
+        -- Another session has stored values of the same times in this moment: these are revisions of those.
+        IF NOT pass.is_overtaken THEN
+            RETURN QUERY SELECT * FROM unnest(pass.symbols, added_, revised_, pass.outcomes);
+            RETURN;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'values of % (%) change as fast as they are stored', wanted_type, symbols[1]
+        USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
 END $$;
 COMMENT ON FUNCTION pricing.merge_prices(text, text, bigint, boolean, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[], text[]) IS
-    'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
+    'Moves the values of one call into history and, for a latest-price call, into latest_prices. Old values of what changed go to price_revisions, also where another session has stored them in the same moment; identical values write nothing. Per symbol: rows added, rows revised, and whether the latest price was stored or refused as older than ours.';
 
 
 CREATE OR REPLACE FUNCTION pricing.revise_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    scales smallint[], volumes numeric[], qualities text[])
-RETURNS TABLE (added bigint, revised bigint)
+    scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint)
 -- By one pass over what is given and what is stored, never by a look into the index for each of thousands of bars.
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
-    now_ timestamptz := pricing.clock();
     first_at timestamptz := times[1];
     last_at timestamptz := times[cardinality(times)];
+    pass record;
 BEGIN
-    RETURN QUERY
-    WITH differing AS MATERIALIZED (
-        SELECT v.*, h AS old, h.data_type IS NULL AS is_new
-        FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, qualities)
-            AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, quality)
-        LEFT JOIN pricing.price_history h
-            ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
-               AND h.observed_at = v.observed_at
-        WHERE h.data_type IS NULL
-           OR NOT (pricing.same_amount(h.amount, h.scale, v.amount, v.scale)
-                   AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)
-                   AND pricing.same_part(h.high_amount, h.scale, v.high_amount, v.scale, v.quality)
-                   AND pricing.same_part(h.low_amount, h.scale, v.low_amount, v.scale, v.quality)
-                   AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency)),
-    kept AS (
-        INSERT INTO pricing.price_revisions
-            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, recorded_at, revised_at, revised_by, adjustment, quality)
-        SELECT wanted_type, wanted_symbol, d.observed_at, (d.old).amount, (d.old).open_amount, (d.old).high_amount,
-               (d.old).low_amount, (d.old).scale, (d.old).currency, (d.old).volume, (d.old).provider, (d.old).call_id,
-               (d.old).fetched_at, now_, from_call, (d.old).adjustment, (d.old).quality
-        FROM differing d WHERE NOT d.is_new ORDER BY d.observed_at),
-    written AS (
-        INSERT INTO pricing.price_history AS h
-            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-             provider, call_id, fetched_at, adjustment, quality)
-        SELECT wanted_type, wanted_symbol, d.observed_at, d.amount, d.open_amount, d.high_amount, d.low_amount, d.scale,
-               named_currency, d.volume, from_provider, from_call, now_, basis, d.quality
-        FROM differing d ORDER BY d.observed_at
-        ON CONFLICT (data_type, symbol, observed_at) DO UPDATE
-            SET amount = excluded.amount, open_amount = excluded.open_amount, high_amount = excluded.high_amount,
-                low_amount = excluded.low_amount, scale = excluded.scale, currency = excluded.currency,
-                volume = excluded.volume, provider = excluded.provider, call_id = excluded.call_id,
-                fetched_at = excluded.fetched_at, adjustment = excluded.adjustment, quality = excluded.quality)
-    SELECT count(*) FILTER (WHERE d.is_new), count(*) FILTER (WHERE NOT d.is_new) FROM differing d;
+    added := 0;
+    revised := 0;
+    FOR passes IN 1..10 LOOP
+        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
+        differing AS MATERIALIZED (
+            SELECT v.*, m.at, h AS old, h.data_type IS NULL AS is_new
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, texts, qualities)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, source_text, quality)
+            CROSS JOIN moment m
+            LEFT JOIN pricing.price_history h
+                ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
+                   AND h.observed_at = v.observed_at
+            WHERE h.data_type IS NULL
+               OR NOT (pricing.same_amount(h.amount, h.scale, v.amount, v.scale)
+                       AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)
+                       AND pricing.same_part(h.high_amount, h.scale, v.high_amount, v.scale, v.quality)
+                       AND pricing.same_part(h.low_amount, h.scale, v.low_amount, v.scale, v.quality)
+                       AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency)),
+        written AS (
+            INSERT INTO pricing.price_history AS h
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, fetched_at, adjustment, source_text, quality)
+            SELECT wanted_type, wanted_symbol, d.observed_at, d.amount, d.open_amount, d.high_amount, d.low_amount, d.scale,
+                   named_currency, d.volume, from_provider, from_call, d.at, basis, pricing.kept_text(d.source_text, d.amount, d.scale), d.quality
+            FROM differing d WHERE d.is_new ORDER BY d.observed_at
+            ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
+            RETURNING 1),
+        -- Only what is still as it was seen: what another session has changed in this moment is looked at once more.
+        changed AS (
+            UPDATE pricing.price_history h
+            SET amount = d.amount, open_amount = d.open_amount, high_amount = d.high_amount, low_amount = d.low_amount,
+                scale = d.scale, currency = named_currency, volume = d.volume, provider = from_provider, call_id = from_call,
+                fetched_at = d.at, adjustment = basis, source_text = pricing.kept_text(d.source_text, d.amount, d.scale),
+                quality = d.quality
+            FROM differing d
+            WHERE NOT d.is_new AND h.data_type = wanted_type AND h.symbol = wanted_symbol
+              AND h.observed_at BETWEEN first_at AND last_at AND h.observed_at = d.observed_at
+              AND h.fetched_at = (d.old).fetched_at AND h.call_id = (d.old).call_id
+            RETURNING d.old, d.at),
+        kept AS (
+            INSERT INTO pricing.price_revisions
+                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+                 provider, call_id, recorded_at, revised_at, revised_by, adjustment, source_text, quality)
+            SELECT wanted_type, wanted_symbol, (c.old).observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount,
+                   (c.old).low_amount, (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id,
+                   (c.old).fetched_at, c.at, from_call, (c.old).adjustment, (c.old).source_text, (c.old).quality
+            FROM changed c ORDER BY 3)
+        SELECT (SELECT count(*) FROM written) AS added, (SELECT count(*) FROM changed) AS revised,
+               (SELECT count(*) FROM differing) AS wanted INTO pass;
+        added := added + pass.added;
+        revised := revised + pass.revised;
+        IF pass.added + pass.revised = pass.wanted THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'values of % % change as fast as they are stored', wanted_type, wanted_symbol
+        USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
 END $$;
-COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[]) IS
+COMMENT ON FUNCTION pricing.revise_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[], text[]) IS
     'What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.';
 
 
 CREATE OR REPLACE FUNCTION pricing.merge_bars(
     wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text,
     times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
-    scales smallint[], volumes numeric[], qualities text[])
-RETURNS TABLE (added bigint, revised bigint)
+    scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -175,30 +228,27 @@ BEGIN
     -- Of a span of days that a backfill asks for nothing is stored, as a rule, and there is nothing to compare with.
     IF NOT EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
                                                          AND h.observed_at BETWEEN first_at AND last_at) THEN
-        revised := 0;
         -- ON CONFLICT would look into the index twice and write twice as much into the log.
         BEGIN
             INSERT INTO pricing.price_history
                 (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, fetched_at, adjustment, quality)
+                 provider, call_id, fetched_at, adjustment, source_text, quality)
             SELECT wanted_type, wanted_symbol, v.observed_at, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale,
-                   named_currency, v.volume, from_provider, from_call, now_, basis, v.quality
-            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, qualities)
-                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, quality);
+                   named_currency, v.volume, from_provider, from_call, now_, basis, pricing.kept_text(v.source_text, v.amount, v.scale), v.quality
+            FROM unnest(times, amounts, open_amounts, high_amounts, low_amounts, scales, volumes, texts, qualities)
+                AS v (observed_at, amount, open_amount, high_amount, low_amount, scale, volume, source_text, quality);
             GET DIAGNOSTICS added = ROW_COUNT;
+            revised := 0;
+            RETURN;
         EXCEPTION WHEN unique_violation THEN
-            RAISE EXCEPTION 'another call stored values of the same days of % in this moment', wanted_symbol
-                USING HINT = 'Store them again.', ERRCODE = 'serialization_failure';
+            NULL; -- another session has stored values of these days in this moment: these are revisions of those
         END;
-        RETURN NEXT;
-        RETURN;
     END IF;
-    RETURN QUERY
-    SELECT r.added, r.revised
+    SELECT r.added, r.revised INTO added, revised
     FROM pricing.revise_bars(wanted_type, from_provider, from_call, wanted_symbol, named_currency, basis, times, amounts,
-                             open_amounts, high_amounts, low_amounts, scales, volumes, qualities) r;
+                             open_amounts, high_amounts, low_amounts, scales, volumes, texts, qualities) r;
 END $$;
-COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[]) IS
+COMMENT ON FUNCTION pricing.merge_bars(text, text, bigint, text, text, text, timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], numeric[], text[], text[]) IS
     'Moves the bars of one symbol, given in the order of their days, into history, as merge_prices does for any values. Returns how many were added and revised.';
 
 
@@ -252,10 +302,16 @@ COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integ
 
 CREATE OR REPLACE FUNCTION pricing.confirm_prices(wanted_type text, symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.latest_prices l SET fetched_at = pricing.clock()
-    FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x
-          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
-          ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) same
-    WHERE (l.data_type, l.symbol) = (same.data_type, same.symbol)
+    WITH confirmed AS (
+        UPDATE pricing.latest_prices l SET fetched_at = pricing.clock()
+        FROM (SELECT x.data_type, x.symbol FROM pricing.latest_prices x
+              WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols)
+              ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE) same
+        WHERE (l.data_type, l.symbol) = (same.data_type, same.symbol)
+        RETURNING l.symbol)
+    INSERT INTO pricing.empty_answers (data_type, symbol, fetched_at)
+    SELECT DISTINCT wanted_type, s, pricing.clock() FROM unnest(symbols) AS s WHERE s NOT IN (SELECT c.symbol FROM confirmed c) ORDER BY 2
+    ON CONFLICT (data_type, symbol) DO UPDATE SET fetched_at = excluded.fetched_at
 $$;
-COMMENT ON FUNCTION pricing.confirm_prices(text, text[]) IS 'A valid but empty answer: nothing is erased, and what we have counts as confirmed now.';
+COMMENT ON FUNCTION pricing.confirm_prices(text, text[]) IS
+    'A valid but empty answer: nothing is erased, and what we have counts as confirmed now; so does it where we have nothing.';

@@ -146,44 +146,165 @@ COMMENT ON FUNCTION pricing.quarantine(text, text, bigint, jsonb, bytea, integer
     'Keeps values of one call that are not believed, and the call''s body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.';
 
 
-CREATE OR REPLACE FUNCTION pricing.decide_held(wanted bigint, decision text, by_whom text, why text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.is_of_level(kind text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT kind IN ('unit', 'jump', 'spike', 'split')
+$$;
+COMMENT ON FUNCTION pricing.is_of_level(text) IS 'Whether a value is held for standing on another level than those around it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH one AS (SELECT q.* FROM pricing.quarantined_values q WHERE q.value_id = wanted),
+    alike AS (
+        SELECT q.value_id, q.observed_at, q.reason, (q.bar ->> 'close')::numeric AS close, q.data_type, q.symbol
+        FROM one o JOIN pricing.quarantined_values q
+            ON (q.data_type, q.symbol, q.provider, q.status) = (o.data_type, o.symbol, o.provider, o.status)
+               AND (q.kind = o.kind OR (pricing.is_of_level(q.kind) AND pricing.is_of_level(o.kind)))
+        WHERE q.bar IS NOT NULL AND q.observed_at IS NOT NULL),
+    steps AS (
+        SELECT a.*, lag(a.observed_at) OVER w AS at_before, lag(a.reason) OVER w AS reason_before, lag(a.close) OVER w AS close_before
+        FROM alike a WINDOW w AS (ORDER BY a.observed_at, a.value_id)),
+    parted AS (
+        -- A level ends where the next value is far from it, or where one between the two is believed.
+        SELECT s.value_id, count(*) FILTER (WHERE s.at_before IS NULL
+                   OR (s.reason <> s.reason_before AND greatest(s.close / s.close_before, s.close_before / s.close) > 1.5)
+                   OR EXISTS (SELECT FROM pricing.price_history h
+                              WHERE h.data_type = s.data_type AND h.symbol = s.symbol
+                                AND h.observed_at > s.at_before AND h.observed_at < s.observed_at))
+               OVER (ORDER BY s.observed_at, s.value_id) AS level
+        FROM steps s)
+    SELECT coalesce(array_agg(p.value_id ORDER BY p.value_id), ARRAY[wanted])
+    FROM parted p WHERE p.level = (SELECT x.level FROM parted x WHERE x.value_id = wanted)
+$$;
+COMMENT ON FUNCTION pricing.level_of(bigint) IS
+    'The values that are held with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.';
+
+
+CREATE OR REPLACE FUNCTION pricing.store_released(ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
-    found_ pricing.quarantined_values;
-    was text;
+    one record;
 BEGIN
-    IF decision NOT IN ('released', 'rejected') THEN
+    FOR one IN
+        WITH given AS (
+            SELECT q.*, i.scale AS usual,
+                   ARRAY[(q.bar ->> 'close')::numeric, (q.bar ->> 'open')::numeric, (q.bar ->> 'high')::numeric, (q.bar ->> 'low')::numeric] AS prices,
+                   -- The basis of the history, if there is one.
+                   coalesce((SELECT h.adjustment FROM pricing.price_history h WHERE h.data_type = q.data_type AND h.symbol = q.symbol
+                             ORDER BY h.observed_at DESC LIMIT 1), q.bar ->> 'adjustment') AS basis
+            FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+            LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, q.symbol)
+            WHERE q.value_id = ANY (ids)),
+        scaled AS (
+            -- As many decimals as the digits need, and at least the usual ones, unless an amount would be too long for them.
+            SELECT g.*, greatest(fit.needed, least(coalesce(g.usual, 2), 18 - fit.whole))::smallint AS scale
+            FROM given g CROSS JOIN LATERAL (
+                SELECT max(min_scale(p)) AS needed, max(length(trunc(p)::text)) AS whole FROM unnest(g.prices) AS p) fit)
+        SELECT s.data_type, s.symbol, s.provider, s.call_id, array_agg(s.symbol) AS symbols, array_agg(s.observed_at) AS times,
+               array_agg((s.prices[1] * ('1e' || s.scale)::numeric)::bigint) AS closes,
+               array_agg((s.prices[2] * ('1e' || s.scale)::numeric)::bigint) AS opens,
+               array_agg((s.prices[3] * ('1e' || s.scale)::numeric)::bigint) AS highs,
+               array_agg((s.prices[4] * ('1e' || s.scale)::numeric)::bigint) AS lows,
+               array_agg(s.scale) AS scales, array_agg(s.bar ->> 'currency') AS currencies,
+               array_agg((s.bar ->> 'volume')::numeric) AS volumes, array_agg(s.value) AS texts, array_agg(s.basis) AS bases,
+               array_agg(s.bar ->> 'quality') AS qualities
+        FROM (SELECT DISTINCT ON (x.data_type, x.symbol, x.observed_at) x.* FROM scaled x
+              ORDER BY x.data_type, x.symbol, x.observed_at, x.last_seen_at DESC, x.value_id DESC) s
+        GROUP BY s.data_type, s.symbol, s.provider, s.call_id ORDER BY s.data_type, s.symbol, max(s.observed_at)
+    LOOP
+        PERFORM pricing.merge_prices(one.data_type, one.provider, one.call_id, false, one.symbols, one.times, one.closes, one.opens,
+                                     one.highs, one.lows, one.scales, one.currencies, one.volumes, one.texts, one.bases, one.qualities);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.store_released(bigint[]) IS
+    'Stores held values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.';
+
+
+CREATE OR REPLACE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint
+LANGUAGE sql SET search_path = '' AS $$
+    -- It is the pair's newest value, so it is its latest price, as old as its provider's last word and not as the decision.
+    WITH newest AS (
+        SELECT h.*, q.value_id, q.value, q.last_seen_at
+        FROM (SELECT x.* FROM pricing.price_history x WHERE x.data_type = wanted_type AND x.symbol = wanted_symbol
+              ORDER BY x.observed_at DESC LIMIT 1) h
+        JOIN pricing.quarantined_values q ON q.value_id = ANY (ids)
+            AND (q.data_type, q.symbol, q.observed_at, q.call_id) = (h.data_type, h.symbol, h.observed_at, h.call_id)
+        ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1),
+    shown AS (
+        INSERT INTO pricing.latest_prices AS l
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at)
+        SELECT n.data_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, n.last_seen_at, n.provider, n.call_id, n.value,
+               n.adjustment, n.observed_at
+        FROM newest n
+        ON CONFLICT (data_type, symbol) DO UPDATE
+            SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
+                observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
+                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
+                changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
+                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
+            WHERE l.observed_at <= excluded.observed_at
+        RETURNING 1)
+    SELECT n.value_id FROM newest n WHERE EXISTS (SELECT FROM shown)
+$$;
+COMMENT ON FUNCTION pricing.show_released(text, text, bigint[]) IS
+    'Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.';
+
+
+CREATE OR REPLACE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL)
+RETURNS TABLE (value_id bigint, outcome text, is_latest boolean, revised boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    ids bigint[];
+    in_the_way bigint[];
+    shown bigint[];
+    pair record;
+BEGIN
+    IF decision IS NULL OR decision NOT IN ('released', 'rejected') THEN
         RAISE EXCEPTION 'a held value is released or rejected, not %', decision USING ERRCODE = 'invalid_parameter_value';
     ELSIF coalesce(btrim(by_whom), '') = '' THEN
         RAISE EXCEPTION 'a decision on a held value needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO found_ FROM pricing.quarantined_values q WHERE q.value_id = wanted FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN 'unknown';
+    SELECT array_agg(q.value_id) INTO ids FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+    WHERE q.value_id = ANY (wanted) AND q.status NOT IN ('released', decision)
+      AND (decision = 'rejected' OR (r.is_active AND q.bar IS NOT NULL AND q.observed_at IS NOT NULL));
+    IF decision = 'released' THEN
+        -- Demand is locked before prices, and those before held values: here as everywhere.
+        FOR pair IN SELECT q.data_type, array_agg(DISTINCT q.symbol) AS symbols FROM pricing.quarantined_values q
+                    WHERE q.value_id = ANY (ids) GROUP BY 1 ORDER BY 1 LOOP
+            PERFORM pricing.end_hold_off(pair.data_type, pair.symbols);
+        END LOOP;
+        SELECT array_agg(q.value_id) INTO in_the_way FROM pricing.quarantined_values q
+        WHERE q.value_id = ANY (ids) AND EXISTS (
+            SELECT FROM pricing.price_history h WHERE (h.data_type, h.symbol, h.observed_at) = (q.data_type, q.symbol, q.observed_at)
+                                                  AND h.amount * ('1e-' || h.scale)::numeric <> (q.bar ->> 'close')::numeric);
+        PERFORM pricing.store_released(ids);
+        FOR pair IN SELECT DISTINCT q.data_type, q.symbol FROM pricing.quarantined_values q WHERE q.value_id = ANY (ids) ORDER BY 1, 2 LOOP
+            shown := shown || pricing.show_released(pair.data_type, pair.symbol, ids);
+        END LOOP;
     END IF;
-    was := found_.status;
-    IF was IN (decision, 'released') THEN
-        RETURN was || '_already';
-    END IF;
-    UPDATE pricing.quarantined_values q
-    SET status = decision, resolved_at = now_, resolved_by = left(btrim(by_whom), 200), resolution = left(why, 500)
-    WHERE q.value_id = wanted;
-    RETURN decision;
+    RETURN QUERY
+    WITH mine AS MATERIALIZED (
+        SELECT q.value_id FROM pricing.quarantined_values q
+        WHERE q.value_id = ANY (ids) AND q.status NOT IN ('released', decision) ORDER BY q.value_id FOR UPDATE),
+    decided AS (
+        UPDATE pricing.quarantined_values q
+        SET status = decision, resolved_at = now_, resolved_by = left(btrim(by_whom), 200), resolution = left(why, 500)
+        FROM mine m WHERE q.value_id = m.value_id RETURNING q.value_id)
+    SELECT w.id, CASE WHEN d.value_id IS NOT NULL THEN decision
+                      WHEN q.value_id IS NULL THEN 'unknown'
+                      WHEN q.status IN ('released', decision) THEN q.status || '_already'
+                      WHEN q.value_id = ANY (ids) THEN decision || '_already' -- somebody was quicker by a moment
+                      WHEN q.bar IS NULL OR q.observed_at IS NULL THEN 'unreadable'
+                      ELSE 'retired' END,
+           coalesce(w.id = ANY (shown), false), coalesce(w.id = ANY (in_the_way), false)
+    FROM (SELECT x.id, min(x.place) AS place FROM unnest(wanted) WITH ORDINALITY AS x (id, place) GROUP BY 1) w
+    LEFT JOIN pricing.quarantined_values q ON q.value_id = w.id LEFT JOIN decided d ON d.value_id = w.id ORDER BY w.place;
 END $$;
-COMMENT ON FUNCTION pricing.decide_held(bigint, text, text, text) IS
-    'Notes what a person has decided on a held value: released (its caller has stored it, in this transaction) or rejected. Returns that, or released_already, rejected_already, unknown. What is released is a price and stays one; what is rejected can be released.';
-
-
-CREATE OR REPLACE FUNCTION pricing.date_released(wanted bigint) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
-    UPDATE pricing.latest_prices l SET fetched_at = q.last_seen_at
-    FROM pricing.quarantined_values q
-    WHERE q.value_id = wanted AND (l.data_type, l.symbol, l.observed_at, l.call_id) = (q.data_type, q.symbol, q.observed_at, q.call_id)
-      AND l.fetched_at > q.last_seen_at
-$$;
-COMMENT ON FUNCTION pricing.date_released(bigint) IS
-    'A latest price that was just released was last confirmed when its provider last sent it, not when a person believed it.';
+COMMENT ON FUNCTION pricing.decide_held(bigint[], text, text, text) IS
+    'What a person decides on held values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value''s outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.';
 
 
 CREATE OR REPLACE FUNCTION pricing.prune_quarantine() RETURNS integer

@@ -66,8 +66,9 @@ BEGIN
         verdict AS MATERIALIZED (SELECT bool_and(g.is_calm) AS are_calm FROM given g),
         written AS (
             INSERT INTO pricing.price_history
-                (data_type, symbol, observed_at, amount, scale, currency, provider, call_id, fetched_at, adjustment)
-            SELECT wanted_type, g.symbol, g.observed_at, g.amount, g.scale, g.currency, from_provider, from_call, now_, basis
+                (data_type, symbol, observed_at, amount, scale, currency, provider, call_id, fetched_at, adjustment, source_text)
+            SELECT wanted_type, g.symbol, g.observed_at, g.amount, g.scale, g.currency, from_provider, from_call, now_, basis,
+                   pricing.kept_text(g.source_text, g.amount, g.scale)
             FROM given g WHERE g.is_new AND (SELECT v.are_calm FROM verdict v) ORDER BY g.symbol),
         latest AS (
             INSERT INTO pricing.latest_prices AS l

@@ -261,8 +261,12 @@ BEGIN
             OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[])
         LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS %L
         $function$, E'#variable_conflict use_column\nBEGIN' || pricing.check_statement(
-            'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_prices l '
-            'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
+            'LATERAL (SELECT coalesce(l.fetched_at, e.fetched_at) AS stamp, l.cache_ttl_minutes AS own_ttl FROM (SELECT 1) one '
+            'LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x '
+            'WHERE (x.data_type, x.symbol) = ($1, a.symbol) OFFSET 0) l ON true '
+            -- Where there is no price, the provider may have said so.
+            'LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x WHERE l.fetched_at IS NULL '
+            'AND (x.data_type, x.symbol) = ($1, a.symbol) OFFSET 0) e ON true OFFSET 0) v ON true',
             'CASE WHEN $12 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
             'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
             'coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
@@ -337,9 +341,14 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(%s v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
+            'SELECT pricing.%I(%s v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
             kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
-            kind.timestamp_column, kind.table_name, kind.symbol_column)
+            kind.timestamp_column,
+            -- Our own table, and the answers that there is no price.
+            CASE kind.table_name WHEN 'latest_price_' || kind.data_type
+                 THEN '(SELECT a.symbol, a.fetched_at, a.cache_ttl_minutes FROM pricing.latest_answers a WHERE a.data_type = $3 AND a.symbol = $1)'
+                 ELSE pg_catalog.format('pricing.%I', kind.table_name) END,
+            kind.symbol_column)
         INTO verdict USING symbol, kind.default_ttl_minutes, kind.data_type;
     EXCEPTION WHEN OTHERS THEN
         -- Stale, but at most once per TTL: what was fetched within it is not fetched again.

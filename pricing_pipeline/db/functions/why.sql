@@ -211,6 +211,13 @@ BEGIN
                 kind.staleness_function, pricing.said_time(next_at));
             RETURN;
         END IF;
+        IF price IS NULL AND NOT pricing.is_document(kind.fetcher) THEN
+            state := 'provider_has_none';
+            sentence := said || pg_catalog.format(
+                'its provider answered that it has no price of %s. It is asked again at %s. Route %s elsewhere if another one knows better',
+                wanted_symbol, pricing.said_time(next_at), wanted_symbol);
+            RETURN;
+        END IF;
         IF price.observed_at - price.changed_at > pricing.frozen_after(kind.fetcher) THEN
             state := 'source_frozen';
             since := price.changed_at;

@@ -29,6 +29,20 @@ SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAS
 -- Dividends of an answer that are not believed, and why.
 SELECT symbol, ex_on, cash, reason FROM pricing.doubted_dividends(:data_type, CAST(:actions AS jsonb));
 
+-- name: unjudged
+-- Instruments of which a split is known that held values were not judged with yet: their daily data types, and until when.
+SELECT a.asset_class, a.symbol, max(a.recorded_at) AS until,
+       (SELECT array_agg(r.data_type ORDER BY r.data_type) FROM pricing.data_type_registry r
+        WHERE r.asset_class = a.asset_class AND r.is_active AND r.fetcher IN ('daily_bars', 'nav')) AS data_types,
+       (array_agg(coalesce(a.entered_by, a.provider) ORDER BY a.recorded_at DESC))[1] AS by_whom,
+       (array_agg(pg_catalog.format('judged anew: a split of %s:%s on %s is known', trim_scale(a.new_shares), trim_scale(a.old_shares), a.ex_on)
+                  ORDER BY a.recorded_at DESC))[1] AS why
+FROM pricing.corporate_actions a WHERE a.judged_at IS NULL GROUP BY 1, 2 ORDER BY 3 LIMIT 20;
+
+-- name: note_judged
+-- Held values of an instrument were judged anew with what was known of it until then.
+SELECT pricing.note_judged(:asset_class, :symbol, CAST(:until AS timestamptz));
+
 -- name: known_basis
 -- What tells a restated bar from a corrected one, for each symbol of an answer.
 SELECT symbol, adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded

@@ -48,7 +48,8 @@ WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_b
 -- year's daily prices that look like a split of which nobody has told.
 SELECT r.data_type, count(q.value_id) AS held, count(DISTINCT q.symbol) AS symbols, min(q.recorded_at) AS oldest,
        (array_agg(DISTINCT q.kind ORDER BY q.kind) FILTER (WHERE q.kind IS NOT NULL)) AS kinds,
-       (SELECT count(*) FROM pricing.latest_answers l WHERE l.data_type = r.data_type) AS priced,
+       (SELECT count(*) FROM pricing.latest_prices l WHERE l.data_type = r.data_type)
+         + (SELECT count(*) FROM pricing.document_pairs l WHERE l.data_type = r.data_type) AS priced,
        (SELECT array_agg(pg_catalog.format('%s %s %s:%s', i.symbol, u.ex_on, u.new_shares, u.old_shares) ORDER BY u.ex_on DESC, i.symbol)
         FROM (SELECT (pricing.clock() AT TIME ZONE 'UTC')::date AS today OFFSET 0) n
         CROSS JOIN pricing.instruments i CROSS JOIN LATERAL pricing.untold_splits(r.data_type, i.symbol, n.today - 365, n.today) u

@@ -13,7 +13,7 @@ SELECT added, revised FROM pricing.merge_bars(
     :data_type, :provider, :call_id, :symbol, CAST(:currency AS text), :adjustment,
     CAST(:times AS timestamptz[]), CAST(:amounts AS bigint[]), CAST(:open_amounts AS bigint[]),
     CAST(:high_amounts AS bigint[]), CAST(:low_amounts AS bigint[]), CAST(:scales AS smallint[]), CAST(:volumes AS numeric[]),
-    CAST(:qualities AS text[]));
+    CAST(:texts AS text[]), CAST(:qualities AS text[]));
 
 -- name: verify
 -- Note that a provider had values of a symbol, and in which currency; returns the time.
@@ -22,7 +22,7 @@ SELECT pricing.clock() FROM pricing.verify_instruments(:data_type, ARRAY[:symbol
 -- name: copy_history
 -- Take rows of history, none of which is stored, as COPY's binary format spells them.
 COPY pricing.price_history (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                            provider, call_id, fetched_at, adjustment) FROM STDIN (FORMAT binary);
+                            provider, call_id, fetched_at, adjustment, source_text) FROM STDIN (FORMAT binary);
 
 -- name: settle
 -- Store the latest prices of a call, finish its tasks and settle it; no row when a task was lost.

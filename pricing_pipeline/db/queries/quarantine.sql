@@ -59,17 +59,32 @@ SELECT q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value FROM prici
 WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CAST(:symbols AS text[]))
   AND q.status = 'released' AND q.bar IS NOT NULL;
 
--- name: end_hold_off
--- The pair of a value that is being released is due now, and locked.
-SELECT pricing.end_hold_off(:data_type, ARRAY[CAST(:symbol AS text)]);
+-- name: level
+-- The ids of the values that are held with one.
+SELECT pricing.level_of(:value_id);
 
 -- name: decide
--- Note a person's decision on a held value; returns what became of it.
-SELECT pricing.decide_held(:value_id, :decision, :by_whom, CAST(:why AS text));
+-- Release or reject held values; what became of each.
+SELECT value_id, outcome, is_latest, revised FROM pricing.decide_held(CAST(:ids AS bigint[]), :decision, :by_whom, CAST(:why AS text));
 
--- name: date_released
--- A released latest price was confirmed when its provider last sent it.
-SELECT pricing.date_released(:value_id);
+-- name: show_some
+-- Some values, whatever has become of them.
+SELECT value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
+       EXISTS (SELECT FROM pricing.quarantined_bodies b WHERE b.call_id = q.call_id) AS has_body,
+       status, resolved_at, resolved_by, resolution, bar
+FROM pricing.quarantined_values q WHERE q.value_id = ANY (CAST(:ids AS bigint[]));
+
+-- name: of_level
+-- Values of a symbol in one data type that are held for their level, of each time the one that came last, oldest first.
+SELECT * FROM (
+    SELECT DISTINCT ON (q.provider, q.observed_at)
+           value_id, data_type, symbol, provider, observed_at, kind, value, reason, times, recorded_at, last_seen_at, call_id,
+           false AS has_body, status, resolved_at, resolved_by, resolution, bar
+    FROM pricing.quarantined_values q
+    WHERE q.data_type = :data_type AND q.symbol = :symbol AND q.status = 'held' AND pricing.is_of_level(q.kind)
+      AND q.bar IS NOT NULL AND q.observed_at IS NOT NULL
+    ORDER BY q.provider, q.observed_at, q.last_seen_at DESC, q.value_id DESC) newest
+ORDER BY observed_at, value_id;
 
 -- name: body
 -- The answer that first brought a held value, packed by zlib, and how long it was.

@@ -1,0 +1,97 @@
+"""A9: how a source spelled a number can be had from history, whatever way it was stored."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, composite
+
+from pricing_pipeline import prices, quotes
+from pricing_pipeline.domain import Observation
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.integration.test_bars_stored import bars_of
+from pricing_pipeline_tests.storing import next_call
+
+template = sample_template
+
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
+SPELLED = (
+    "SELECT observed_at, coalesce(source_text, (amount * ('1e-' || scale)::numeric)::text) AS spelled,"
+    " source_text FROM pricing.price_history ORDER BY observed_at"
+)
+
+
+@composite
+def spellings(draw: DrawFn) -> tuple[Decimal, str]:
+    """A price between 90 and 110, and a text that stands for it, or for the binary noise or unit it came in."""
+    places = draw(st.integers(0, 8))
+    value = Decimal(draw(st.integers(90 * 10**places, 110 * 10**places))).scaleb(-places)
+    text = draw(
+        st.sampled_from(
+            [
+                f"{value:f}",
+                f"{value:f}" + ("000" if places else ".000"),
+                f"{value * 100:f}",
+                f"{value:E}",
+                f"0{value:f}",
+            ]
+        )
+    )
+    return value, text
+
+
+def test_a9_every_way_into_history_keeps_the_spelling(core: Core) -> None:
+    """Invariant: a spelling is kept, or is the stored digits; and never both."""
+    day = [date(1990, 1, 1)]
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(spellings(), min_size=1, max_size=8), st.booleans())
+    def stored(values: list[tuple[Decimal, str]], is_latest: bool) -> None:
+        core.rows("DELETE FROM pricing.price_history")
+        core.rows("DELETE FROM pricing.latest_prices")
+        rows = []
+        for value, text in values:
+            day[0] += timedelta(days=1)
+            rows.append(Observation("AAPL", midnight(day[0]), value, text, "USD"))
+        call = next_call(core, DAILY, "AAPL", days=None if is_latest else (day[0], day[0]))
+        with core.engine.begin() as connection:
+            prices.store(connection, call, rows)
+        found = core.rows(SPELLED)
+        assert [row.spelled for row in found] == [text for _, text in values]
+        digits = core.rows(
+            "SELECT (amount * ('1e-' || scale)::numeric)::text AS said FROM pricing.price_history ORDER BY observed_at"
+        )
+        assert all(row.source_text != one.said for row, one in zip(found, digits, strict=True))
+
+    stored()
+
+
+def test_a9_columns_that_are_copied_or_compared_keep_it_too(core: Core) -> None:
+    texts = ["9.50000", "10.51234", "98.00000", "10.52000"]
+    bars = bars_of(*texts[:3], second={"close": texts[1]})
+    with core.engine.begin() as connection:
+        prices.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(*texts[:2]))
+    assert [row.spelled for row in core.rows(SPELLED)] == texts[:2]
+    with core.engine.begin() as connection:
+        prices.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(texts[3], *texts[1:2]))
+    assert [row.spelled for row in core.rows(SPELLED)] == [texts[3], texts[1]]
+    assert core.one("SELECT source_text FROM pricing.price_revisions") == texts[0], "and so does a revision"
+    assert len(bars) == 3
+
+
+@pytest.mark.parametrize("text", ["101.50", "101.5", "101.50000", "101.49999999999997"])
+def test_a9_a_quote_keeps_it(core: Core, text: str) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    value = observation("AAPL", "101.50", core.clock() - timedelta(seconds=1))
+    value = Observation(value.symbol, value.observed_at, value.close, text, "USD")
+    with core.engine.begin() as connection:
+        assert quotes.settle(
+            connection, core.claim_one(), [value], http_status=200, wire_bytes=600, units_left=None
+        )
+    (row,) = core.rows(SPELLED)
+    assert row.spelled == text
+    assert row.source_text == (None if text == "101.50" else text)
