@@ -82,11 +82,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A planned backfill. Zero tasks: everything asked for is stored already."""
+    """A planned backfill. Zero tasks: everything is stored already, but for instruments that are `left_out`.
+
+    These are counted by reason; `backfills.left_out_words` says it to people.
+    """
 
     id: UUID
     data_type: str
     tasks: int
+    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,7 @@ class Refresher:
                     "run_id": self._run_id,
                 },
             ).one()
-        return Backfill(row.backfill_id, data_type, row.tasks)
+        return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 
     def backfill(
         self, backfill: Backfill, on_progress: Callable[[Progress], None] = lambda progress: None

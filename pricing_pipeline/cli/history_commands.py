@@ -61,7 +61,7 @@ def backfill(
     symbols: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,...", help="Only these; else every active instrument that a provider has confirmed."
+            metavar="A,B,...", help="Only these; else every instrument that is not paused."
         ),
     ] = None,
     dry_run: Annotated[

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import registry
+from pricing_pipeline import backfills, registry
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -242,8 +242,11 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
         context.log.info(
             f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
             if plan.tasks
-            else f"{plan.data_type}: everything between {window.start} and {window.end} is stored already"
+            else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
+            f"{window.end} is stored already"
         )
+        if words := backfills.left_out_words(plan.left_out):
+            context.log.warning(f"{plan.data_type}: {words}")
         progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
         cancelled = reporter.cancelled(plan) if progress.failed else 0

@@ -72,11 +72,10 @@ BEGIN
         RETURN 0;
     END IF;
     SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
-        SELECT i.symbol FROM pricing.instruments i
-        WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
-          AND i.symbol > walk.walk_after AND (NOT walk.wrapped OR i.symbol <= walk.lap_start)
-          AND i.is_active AND i.update_mode = 'api' AND i.verified_at IS NOT NULL
-        ORDER BY i.symbol LIMIT room) x;
+        SELECT u.symbol FROM pricing.universe u
+        WHERE u.data_type = wanted_type AND u.symbol > walk.walk_after AND (NOT walk.wrapped OR u.symbol <= walk.lap_start)
+          AND u.left_out IS NULL
+        ORDER BY u.symbol LIMIT room) x;
     IF cardinality(found_symbols) = room THEN
         walk.walk_after := found_symbols[room];
     ELSIF walk.lap_start > '' AND NOT walk.wrapped THEN
@@ -102,7 +101,7 @@ BEGIN
     RETURN coalesce(queued, 0);
 END $$;
 COMMENT ON FUNCTION pricing.walk_schedule(text) IS
-    'Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
+    'Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer

@@ -344,6 +344,13 @@ BEGIN
     IF provider_ IS NULL THEN
         state := 'misconfigured';
         sentence := said || pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', wanted_type, wanted_symbol);
+    ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled'
+          AND 'unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, wanted_symbol)) THEN
+        state := 'unknown_symbol';
+        next_at := NULL;
+        sentence := said || pg_catalog.format(
+            '%s does not know it, so the schedule leaves it out. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed',
+            provider_);
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         state := 'scheduled';
         next_at := NULL;
