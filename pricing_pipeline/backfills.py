@@ -118,12 +118,15 @@ def left_out_words(left_out: Mapping[str, int]) -> str | None:
     return f"{count} instrument{'s are' if count > 1 else ' is'} left out: {why} ({ways})"
 
 
-def left_out(
-    connection: Connection, data_type: str, symbols: Sequence[str] | None = None
-) -> dict[str, int]:
+def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> dict[str, int]:
     """How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason."""
     parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
     return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
+
+
+def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
+    """The same for each active type with a schedule or a history that leaves out some."""
+    return {row.data_type: row.left_out for row in connection.execute(query("registry.left_out"))}
 
 
 def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:

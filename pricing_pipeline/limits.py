@@ -71,6 +71,15 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Unqueued:
+    """Pairs of a data type that are due and not queued, because the quota of their provider has no room for them."""
+
+    provider: str
+    data_type: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What watched and held pairs need of a provider at their TTLs, and what it allows.
 
@@ -177,6 +186,11 @@ def allowances(connection: Connection) -> list[Allowance]:
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` where none is written down."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def unqueued(connection: Connection) -> list[Unqueued]:
+    """What producers leave out for want of quota."""
+    return [Unqueued(**row) for row in connection.execute(query("limits.unqueued")).mappings()]
 
 
 def budgets(connection: Connection) -> list[Budget]:

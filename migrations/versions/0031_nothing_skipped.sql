@@ -22,5 +22,7 @@ COMMENT ON COLUMN pricing.universe.left_out IS
 ALTER TABLE pricing.backfills ADD COLUMN left_out jsonb NOT NULL DEFAULT '{}';
 COMMENT ON COLUMN pricing.backfills.left_out IS
     'How many of the instruments were left out, by reason: those of pricing.universe, or no_instrument for a name that is none.';
+-- Producers ask queue_room.
+DROP FUNCTION IF EXISTS pricing.spent_quota_of(text, integer);
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);

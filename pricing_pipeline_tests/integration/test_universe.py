@@ -115,10 +115,14 @@ def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
     )
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(core: Core, kinds: list[str]) -> None:
+def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
+    core: Core, kinds: list[str]
+) -> None:
     """Invariant: every instrument of a type is either asked for, by schedule and by backfill, or counted with a reason."""
     core.rows("TRUNCATE pricing.api_call_queue; DELETE FROM pricing.instruments WHERE asset_class = 'fund'")
-    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''")
+    core.rows(
+        "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''"
+    )
     symbols = {f"{100_001 + number}": kind for number, kind in enumerate(kinds)}
     add(core, *symbols, asset_class="fund")
     for symbol, kind in symbols.items():

@@ -162,7 +162,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT pricing.bytes_used(a.provider, now_) AS bytes) used
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(q.est_bytes), 0) AS bytes FROM pricing.api_call_queue_live q
-        WHERE q.provider = a.provider AND q.backfill_id IS NOT NULL AND q.status <> 'processing') queued
+        WHERE q.provider = a.provider AND q.status <> 'processing') queued
     -- How long its calls took lately; half a second while nobody knows.
     CROSS JOIN LATERAL (
         SELECT coalesce(avg(extract(epoch FROM l.finished_at - l.started_at)), 0.5) AS seconds

@@ -104,7 +104,8 @@ BEGIN
         queued := pricing.enqueue_due_pairs(data_types, symbols);
         PERFORM pricing.raise_tasks(data_types, symbols);
     ELSIF kind = 'scheduled' THEN
-        queued := pricing.enqueue_pairs(data_types, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
+        SELECT sum(pricing.enqueue_walked(k.data_type, k.symbols)) INTO queued
+        FROM (SELECT u.data_type, array_agg(u.symbol) AS symbols FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1) k;
     ELSIF kind = 'read' THEN
         queued := pricing.serve_reads(data_types, symbols);
     ELSE

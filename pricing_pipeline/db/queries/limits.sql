@@ -29,6 +29,10 @@ CROSS JOIN LATERAL (
     FROM pricing.key_room(p.provider, n.at) k WHERE k.is_active) room
 WHERE p.is_active ORDER BY p.provider;
 
+-- name: unqueued
+-- Pairs that are due and not queued, because the quota of their provider has no room for them.
+SELECT provider, data_type, pairs FROM pricing.unqueued_pairs();
+
 -- name: keys
 -- The keys of each active provider, with their units and pauses.
 SELECT p.provider, k.key_name, k.is_active, k.units_left, k.units_limit,
