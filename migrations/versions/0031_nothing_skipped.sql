@@ -24,5 +24,38 @@ COMMENT ON COLUMN pricing.backfills.left_out IS
     'How many of the instruments were left out, by reason: those of pricing.universe, or no_instrument for a name that is none.';
 -- Producers ask queue_room.
 DROP FUNCTION IF EXISTS pricing.spent_quota_of(text, integer);
+-- Reads are capped, so it is told whose they are.
+DROP FUNCTION IF EXISTS pricing.request_reads(text[], text[]);
+COMMENT ON COLUMN pricing.user_caps.new_pairs_per_minute IS 'Pairs one user may begin to watch or hold, or have fetched by reads, in a minute.';
+COMMENT ON COLUMN pricing.user_caps.pairs_per_user IS 'Pairs one user may watch at once, and as many may be held; reads have no more fetched in a minute.';
+COMMENT ON COLUMN pricing.user_allowances.user_id IS 'Who has begun to watch or hold something lately, or read what had to be fetched.';
+
+-- An answer that cannot come: what a fetcher asks for, only some classes of instruments have. And without a word on it, daily
+-- values are judged by their market.
+ALTER TABLE pricing.data_type_registry ALTER COLUMN staleness_function SET DEFAULT '';
+CREATE FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    classes text[] := CASE WHEN NEW.fetcher = 'nav' THEN ARRAY['fund', 'etf']
+                           WHEN pricing.is_document(NEW.fetcher) THEN ARRAY['equity', 'etf', 'fund'] END;
+BEGIN
+    IF NEW.staleness_function = '' THEN
+        NEW.staleness_function := CASE WHEN NEW.fetcher IN ('daily_bars', 'nav') THEN 'is_market_stale' ELSE 'is_data_stale' END;
+    END IF;
+    IF TG_OP = 'UPDATE' AND (NEW.fetcher, NEW.asset_class) = (OLD.fetcher, OLD.asset_class) THEN
+        RETURN NEW; -- what stands may go on, and be retired
+    END IF;
+    IF NEW.asset_class <> ALL (classes) THEN
+        RAISE EXCEPTION 'data type %: the fetcher % does not fit the asset class %: only instruments of % have what it asks for',
+            NEW.data_type, NEW.fetcher, NEW.asset_class, pg_catalog.array_to_string(classes, ', ')
+            USING HINT = 'Name another fetcher (quote and daily_bars fit every class), or the asset class of the instruments that are meant.',
+                  ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION pricing.apply_fetcher() IS
+    'Refuses a data type whose fetcher does not fit its asset class, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.';
+-- Triggers fire by name: before check_data_type.
+CREATE TRIGGER apply_fetcher BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.apply_fetcher();
+
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);
