@@ -92,7 +92,8 @@ BEGIN
                     kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
             ELSE
                 EXECUTE pricing.check_statement(
-                    pg_catalog.format('(SELECT x.%1$I AS stamp, x.cache_ttl_minutes AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
+                    -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
+                    pg_catalog.format('(SELECT x.%1$I AS stamp, CASE WHEN x.cache_ttl_minutes > 0 THEN x.cache_ttl_minutes END AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
                                       'ON v.symbol = a.symbol', kind.timestamp_column, kind.table_name, kind.symbol_column),
                     CASE kind.staleness_function WHEN 'is_market_stale'
                          THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) END'
@@ -383,7 +384,7 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(%s v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
+            'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM (SELECT $1) AS w (symbol) LEFT JOIN pricing.%I v ON v.%I = w.symbol',
             kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
             kind.timestamp_column, kind.table_name, kind.symbol_column)
         INTO verdict USING symbol, kind.default_ttl_minutes, kind.data_type;
@@ -447,12 +448,15 @@ BEGIN
                 $query$, kind.table_name, kind.symbol_column, kind.timestamp_column,
                 pg_catalog.format(
                     CASE WHEN kind.staleness_function = 'is_market_stale'
-                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => coalesce(v.cache_ttl_minutes, $3)))'
-                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => coalesce(v.cache_ttl_minutes, $3))' END,
+                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END))'
+                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END)' END,
                     kind.timestamp_column))
             USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
             GET DIAGNOSTICS moved = ROW_COUNT;
             total := total + moved;
+            IF kind.is_own THEN
+                PERFORM pricing.warn_ttls(kind.data_type, kind.table_name, kind.symbol_column);
+            END IF;
         EXCEPTION
             WHEN lock_not_available THEN
                 RAISE; -- who waits for one lock would wait for each
@@ -464,6 +468,27 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.reconcile_demand() IS
     'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.';
+
+
+CREATE OR REPLACE FUNCTION pricing.warn_ttls(wanted_type text, own_table text, symbol_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    wrong record;
+BEGIN
+    IF EXISTS (SELECT FROM pricing.warnings w WHERE w.source = 'warn_ttls' AND w.subject = wanted_type
+                                                AND w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()) THEN
+        RETURN;
+    END IF;
+    EXECUTE pg_catalog.format('SELECT count(*) AS pairs, min(x.%I::text) AS example FROM pricing.%I x WHERE x.cache_ttl_minutes <= 0',
+                              symbol_column, own_table) INTO wrong;
+    IF wrong.pairs > 0 THEN
+        PERFORM pricing.warn('warn_ttls', wanted_type, pg_catalog.format(
+            'cache_ttl_minutes of pricing.%s is not positive for %s symbol(s), such as %s; they have the TTL of the type. Set it to NULL, or to minutes above 0',
+            own_table, wrong.pairs, wrong.example), '22023');
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.warn_ttls(text, text, text) IS
+    'Warns, once an hour, of rows in a table of one''s own whose TTL is not positive. Such a row counts as one without a TTL of its own.';
 
 
 CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer
