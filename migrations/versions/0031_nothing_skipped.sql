@@ -57,5 +57,10 @@ COMMENT ON FUNCTION pricing.apply_fetcher() IS
 -- Triggers fire by name: before check_data_type.
 CREATE TRIGGER apply_fetcher BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.apply_fetcher();
 
+-- Where a week's leaf is missing, tasks finish all the same.
+CREATE TABLE pricing.api_call_queue_completed_rest PARTITION OF pricing.api_call_queue_completed (PRIMARY KEY (id)) DEFAULT;
+CREATE INDEX completed_rest_backfill ON pricing.api_call_queue_completed_rest (backfill_id) WHERE backfill_id IS NOT NULL;
+COMMENT ON TABLE pricing.api_call_queue_completed_rest IS 'Finished tasks of a week whose leaf is missing. Empty, unless somebody has dropped one.';
+
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);

@@ -27,6 +27,23 @@ COMMENT ON FUNCTION pricing.resolve_tasks() IS
     'Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.';
 
 
+CREATE OR REPLACE FUNCTION pricing.prune_leaf(leaf text, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Those that finished first have about the lowest ids, so a leaf without old tasks is not read through.
+    EXECUTE pg_catalog.format($query$
+        DELETE FROM pricing.api_call_queue_completed_%1$s c
+        WHERE c.finished_at < $1 - interval '14 days' AND EXISTS (
+            SELECT FROM (SELECT x.finished_at FROM pricing.api_call_queue_completed_%1$s x ORDER BY x.id LIMIT 10000) first
+            WHERE first.finished_at < $1 - interval '14 days')
+        $query$, leaf) USING now_;
+EXCEPTION WHEN undefined_table THEN
+    NULL;
+END $$;
+COMMENT ON FUNCTION pricing.prune_leaf(text, timestamptz) IS
+    'Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -40,18 +57,27 @@ BEGIN
     -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
     -- a leaf needs no DDL on the parent, and nobody writes to an old one. Whoever reads it has precedence: it
     -- holds nobody up, and is emptied another time.
-    FOR back IN 2..7 LOOP
+    FOR back IN 0..7 LOOP
         leaf := (week - back) % 8;
         BEGIN
+            IF back < 2 THEN
+                -- While nothing runs for months, nothing is emptied, and the ring comes round.
+                PERFORM pricing.prune_leaf(leaf::text, now_);
+                CONTINUE;
+            END IF;
             -- The ring's oldest leaf is next week's, too: a clock that was set back may have written there just now.
             IF (SELECT max(c.finished_at) FROM pricing.api_call_queue_completed c WHERE c.ring = leaf::smallint)
                < now_ - interval '7 days' THEN
                 EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
             END IF;
-        EXCEPTION WHEN lock_not_available THEN
-            RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+            WHEN undefined_table THEN
+                NULL; -- what belongs there is in the leaf for the rest
         END;
     END LOOP;
+    PERFORM pricing.prune_leaf('rest', now_);
     DELETE FROM pricing.api_call_queue_dead d
     WHERE d.id IN (SELECT x.id FROM pricing.api_call_queue_dead x
                    WHERE x.resolved_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
