@@ -62,5 +62,60 @@ CREATE TABLE pricing.api_call_queue_completed_rest PARTITION OF pricing.api_call
 CREATE INDEX completed_rest_backfill ON pricing.api_call_queue_completed_rest (backfill_id) WHERE backfill_id IS NOT NULL;
 COMMENT ON TABLE pricing.api_call_queue_completed_rest IS 'Finished tasks of a week whose leaf is missing. Empty, unless somebody has dropped one.';
 
+-- A price outlives the log of calls and Dagster's record of the run. Who brought it stays known as long as it.
+CREATE TABLE pricing.past_calls (
+    call_id      bigint PRIMARY KEY,
+    provider     text NOT NULL,
+    key_name     text NOT NULL,
+    data_type    text NOT NULL,
+    window_start date,
+    window_end   date,
+    symbols      integer NOT NULL,
+    run_id       text,
+    worker       text NOT NULL,
+    started_at   timestamptz NOT NULL,
+    finished_at  timestamptz NOT NULL,
+    http_status  integer,
+    wire_bytes   bigint
+);
+COMMENT ON TABLE pricing.past_calls IS
+    'Calls that were answered, once they leave collector_call_log: what a price that they brought needs to be traced. They are kept for good, as prices are.';
+COMMENT ON COLUMN pricing.past_calls.call_id IS 'Its number, which prices carry.';
+COMMENT ON COLUMN pricing.past_calls.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.past_calls.key_name IS 'The key that it was made with.';
+COMMENT ON COLUMN pricing.past_calls.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.past_calls.window_start IS 'First day asked for; NULL = the latest price.';
+COMMENT ON COLUMN pricing.past_calls.window_end IS 'Last day asked for, included; NULL = the latest price.';
+COMMENT ON COLUMN pricing.past_calls.symbols IS 'How many symbols were asked for.';
+COMMENT ON COLUMN pricing.past_calls.run_id IS 'Dagster''s id of the run that made it, also when Dagster has forgotten that run. NULL = none of Dagster''s.';
+COMMENT ON COLUMN pricing.past_calls.worker IS 'Who made it: host and process.';
+COMMENT ON COLUMN pricing.past_calls.started_at IS 'When it was claimed.';
+COMMENT ON COLUMN pricing.past_calls.finished_at IS 'When its answer was settled.';
+COMMENT ON COLUMN pricing.past_calls.http_status IS 'Status of the answer.';
+COMMENT ON COLUMN pricing.past_calls.wire_bytes IS 'Headers and body as they were sent, compressed.';
+CREATE VIEW pricing.calls AS
+    SELECT c.call_id, c.provider, c.key_name, c.data_type, nullif(c.window_start, '-infinity') AS window_start,
+           nullif(c.window_end, 'infinity') AS window_end, cardinality(c.symbols) AS symbols, c.run_id, c.worker,
+           c.started_at, c.finished_at, c.http_status, c.wire_bytes
+    FROM pricing.collector_call_log c
+    UNION ALL
+    SELECT p.call_id, p.provider, p.key_name, p.data_type, p.window_start, p.window_end, p.symbols, p.run_id, p.worker,
+           p.started_at, p.finished_at, p.http_status, p.wire_bytes
+    FROM pricing.past_calls p;
+COMMENT ON VIEW pricing.calls IS 'Every call that a price may name, of the log and of before: the place to trace a price from.';
+COMMENT ON COLUMN pricing.calls.call_id IS 'Its number, which prices carry.';
+COMMENT ON COLUMN pricing.calls.provider IS 'Who was asked.';
+COMMENT ON COLUMN pricing.calls.key_name IS 'The key that it was made with.';
+COMMENT ON COLUMN pricing.calls.data_type IS 'What was asked for.';
+COMMENT ON COLUMN pricing.calls.window_start IS 'First day asked for; NULL = the latest price.';
+COMMENT ON COLUMN pricing.calls.window_end IS 'Last day asked for, included; NULL = the latest price.';
+COMMENT ON COLUMN pricing.calls.symbols IS 'How many symbols were asked for.';
+COMMENT ON COLUMN pricing.calls.run_id IS 'Dagster''s id of the run that made it. NULL = none of Dagster''s.';
+COMMENT ON COLUMN pricing.calls.worker IS 'Who made it: host and process.';
+COMMENT ON COLUMN pricing.calls.started_at IS 'When it was claimed.';
+COMMENT ON COLUMN pricing.calls.finished_at IS 'When it was settled; NULL = open.';
+COMMENT ON COLUMN pricing.calls.http_status IS 'Status of the answer.';
+COMMENT ON COLUMN pricing.calls.wire_bytes IS 'Headers and body as they were sent, compressed.';
+
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);

@@ -82,10 +82,20 @@ BEGIN
     WHERE d.id IN (SELECT x.id FROM pricing.api_call_queue_dead x
                    WHERE x.resolved_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS total = ROW_COUNT;
-    DELETE FROM pricing.collector_call_log c
-    WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
-                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS pruned = ROW_COUNT;
+    WITH old AS (
+        DELETE FROM pricing.collector_call_log c
+        WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
+                            WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED)
+        RETURNING c.*),
+    kept AS (
+        -- Prices name the call that brought them for as long as they are.
+        INSERT INTO pricing.past_calls (call_id, provider, key_name, data_type, window_start, window_end, symbols, run_id, worker, started_at,
+                                        finished_at, http_status, wire_bytes)
+        SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
+               nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
+               o.started_at, o.finished_at, o.http_status, o.wire_bytes
+        FROM old o WHERE o.outcome = 'ok' ORDER BY o.call_id)
+    SELECT count(*) INTO pruned FROM old;
     total := total + pruned;
     DELETE FROM pricing.api_data_usage u USING (
         SELECT x.provider, x.hour, x.slot FROM pricing.api_data_usage x WHERE x.hour < now_ - interval '400 days' FOR UPDATE SKIP LOCKED) old
@@ -98,4 +108,4 @@ BEGIN
     RETURN total + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
