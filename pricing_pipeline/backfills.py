@@ -49,7 +49,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A backfill and how far it is. `symbols` None: every instrument but those `left_out`; `run_id` None: no run of Dagster."""
+    """A backfill and how far it is.
+
+    `symbols` None: every instrument but those `left_out`; `run_id` None: no run of Dagster.
+    """
 
     backfill_id: UUID
     data_type: str

@@ -462,7 +462,7 @@ def registry_add(
         bool | None,
         typer.Option(
             "--follow-market/--no-follow-market",
-            help="Make no call while an instrument's market is closed. Daily bars and NAVs do so unless told otherwise.",
+            help="Make no call while an instrument's market is closed. Daily values do so unless told otherwise.",
         ),
     ] = None,
     as_json: Json = False,

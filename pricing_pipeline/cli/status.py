@@ -297,8 +297,9 @@ def _say_left_out(content: Mapping[str, Any]) -> None:
     """What nobody will ask for, and why: nothing is skipped silently."""
     for one in content["unqueued"]:
         typer.echo(
-            f"warning:     {one['pairs']} pairs of {one['data_type']} are due and not queued: the quota of {one['provider']} "
-            "has no room for them. Raise quota_bytes in pricing.data_collectors, or wait until bytes come back."
+            f"warning:     {one['pairs']} pairs of {one['data_type']} are due and not queued: the quota of "
+            f"{one['provider']} has no room for them. Raise quota_bytes in pricing.data_collectors, or wait "
+            "until bytes come back."
         )
     for name, left_out in content["left_out"].items():
         typer.echo(f"left out:    {name}: {backfills.left_out_words(left_out)}")

@@ -270,7 +270,8 @@ def read_all(owner_url: str, symbols: list[str]) -> list[str]:
 
 def listed(core: Core, count: int) -> list[str]:
     core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'R' || n FROM generate_series(1, :n) AS n",
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'R' || n FROM generate_series(1, :n) AS n",
         n=count,
     )
     return [f"R{number}" for number in range(1, count + 1)]

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.usefixtures("still")
 
 DAY = 86_400
 UNTRACED = (
-    "SELECT count(*) FROM (SELECT call_id FROM pricing.latest_prices UNION ALL SELECT call_id FROM pricing.price_history"
-    " UNION ALL SELECT call_id FROM pricing.price_revisions) p"
+    "SELECT count(*) FROM (SELECT call_id FROM pricing.latest_prices"
+    " UNION ALL SELECT call_id FROM pricing.price_history UNION ALL SELECT call_id FROM pricing.price_revisions) p"
     " WHERE (SELECT count(*) FROM pricing.calls c WHERE c.call_id = p.call_id AND c.provider IS NOT NULL) <> 1"
 )
 
@@ -57,6 +57,7 @@ def test_f3_every_price_names_exactly_one_call_that_is_known(
     """Invariant: whatever is pruned and whenever, each stored price, old or new, has its one call with its run."""
     core.rows("TRUNCATE pricing.api_call_queue")
     for number, step in enumerate(steps):
+        clock.advance(1)
         if step in ("fetch", "fail"):
             core.enqueue(QUOTE, "AAPL")
             calls = core.claim()

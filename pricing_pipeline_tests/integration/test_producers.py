@@ -1,4 +1,4 @@
-"""B10: producers queue no more than the quota has room for, by the highest priority; what is not queued is counted and said."""
+"""B10: producers queue no more than the quota has room for, by the highest priority; the rest is counted and said."""
 
 from __future__ import annotations
 

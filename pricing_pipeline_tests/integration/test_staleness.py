@@ -169,7 +169,8 @@ def test_b4_a_ttl_that_is_none_is_the_fault_of_its_row(core: Core, clock: Clock,
     )
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
-        " timestamp_column, staleness_function, asset_class) VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
+        " timestamp_column, staleness_function, asset_class)"
+        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
         judge=judge,
     )
     symbols = ("AAPL", "IBM", "MSFT", "GOOG")

@@ -1,4 +1,4 @@
-"""B14, G6: nothing of a universe is skipped silently. Who is left out of schedules and whole backfills is counted by reason."""
+"""B14, G6: nothing of a universe is skipped silently. Who is left out is counted by reason."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
 def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
     core: Core, kinds: list[str]
 ) -> None:
-    """Invariant: every instrument of a type is either asked for, by schedule and by backfill, or counted with a reason."""
+    """Invariant: each instrument of a type is asked for, by schedule and by backfill, or counted with a reason."""
     core.rows("TRUNCATE pricing.api_call_queue; DELETE FROM pricing.instruments WHERE asset_class = 'fund'")
     core.rows(
         "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''"
@@ -129,7 +129,8 @@ def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
         core.rows(
             "UPDATE pricing.instruments SET is_active = :kind <> 'paused',"
             " update_mode = CASE :kind WHEN 'manual' THEN 'manual' ELSE 'api' END,"
-            " verified_at = CASE WHEN :kind IN ('verified', 'forgotten') THEN pricing.clock() END WHERE symbol = :symbol",
+            " verified_at = CASE WHEN :kind IN ('verified', 'forgotten') THEN pricing.clock() END"
+            " WHERE symbol = :symbol",
             symbol=symbol,
             kind=kind,
         )
