@@ -50,9 +50,10 @@ def waiting(core: Core, provider: str = TWELVEDATA) -> int:
 
 
 def unqueued(core: Core) -> dict[str, int]:
-    return {
-        row.provider: row.pairs for row in core.rows("SELECT provider, pairs FROM pricing.unqueued_pairs()")
-    }
+    return dict(
+        tuple(row)
+        for row in core.rows("SELECT provider, sum(pairs)::integer FROM pricing.unqueued_pairs() GROUP BY 1")
+    )
 
 
 def test_b10_a_heartbeat_queues_nothing_where_the_quota_is_spent(core: Core, cli: CommandLine) -> None:
