@@ -117,5 +117,13 @@ COMMENT ON COLUMN pricing.calls.finished_at IS 'When it was settled; NULL = open
 COMMENT ON COLUMN pricing.calls.http_status IS 'Status of the answer.';
 COMMENT ON COLUMN pricing.calls.wire_bytes IS 'Headers and body as they were sent, compressed.';
 
+-- Twelve Data answers up to 120 symbols a call for spans, too.
+ALTER TABLE pricing.provider_capabilities ADD COLUMN window_days_per_call integer
+    CONSTRAINT window_days_are_positive CHECK (window_days_per_call > 0);
+COMMENT ON COLUMN pricing.provider_capabilities.window_days_per_call IS
+    'The most days that one call for a span may ask for, over all its symbols: a long span travels alone. NULL = window_batch_size alone decides.';
+UPDATE pricing.provider_capabilities SET window_batch_size = 120, window_days_per_call = 6000
+WHERE provider = 'twelvedata' AND fetcher = 'daily_bars' AND window_batch_size = 1;
+
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);

@@ -25,6 +25,7 @@ HOLIDAY = "2026-03-18"
 def _trading_days(core: Core, clock: Clock) -> None:
     """Weekdays of 2026 but one, 14:30 to 21:00 UTC. Now it is Tuesday, March 31st, 21:05: the close is not out yet."""
     clock.set(datetime(2026, 3, 31, 21, 5, tzinfo=UTC))
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     days = [date(2026, 1, 1) + timedelta(days=n) for n in range(365)]
     days = [day for day in days if day.weekday() < 5 and str(day) != HOLIDAY]
     core.call(
@@ -257,6 +258,14 @@ def test_f10_a_backfill_is_costed_before_it_runs(core: Core) -> None:
     assert planned == one.tasks
     assert core.one("SELECT sum(est_bytes) FROM pricing.api_call_queue_live") == one.wire_bytes
     assert estimate(core) == [], "what is queued costs nothing more"
+
+
+def test_f10_spans_that_share_a_call_are_costed_as_one(core: Core) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 120")
+    (one,) = estimate(core)
+    assert (one.tasks, one.calls, one.units) == (5, 1, 5)
+    (two,) = estimate(core, Window(date(2020, 1, 1), date(2025, 12, 31)))
+    assert (two.tasks, two.calls) == (5, 3), "two of six years each"
 
 
 def test_f10_the_time_is_that_of_the_limit_that_binds(core: Core) -> None:

@@ -175,16 +175,28 @@ def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
     core.enqueue(FX, "EUR/USD")
     core.enqueue(DAILY, "FB", days=SPRING)
     core.enqueue(DAILY, "GOOG", days=SPRING)
+    core.enqueue(DAILY, "NFLX", days=(SPRING[0] - timedelta(days=1), SPRING[1]))
     core.enqueue(DAILY, "MSFT")
     seen = {(call.data_type, call.window, tuple(sorted(call.symbols))) for call in core.claim(max_calls=9)}
-    # Long answers travel alone: window_batch_size is 1.
     assert seen == {
         (QUOTE, None, ("AAPL", "IBM")),
         (FX, None, ("EUR/USD",)),
-        (DAILY, Window(*SPRING), ("FB",)),
-        (DAILY, Window(*SPRING), ("GOOG",)),
+        (DAILY, Window(*SPRING), ("FB", "GOOG")),
+        (DAILY, Window(SPRING[0] - timedelta(days=1), SPRING[1]), ("NFLX",)),
         (DAILY, None, ("MSFT",)),
     }
+
+
+@pytest.mark.parametrize(
+    ("days", "most"), [(1, 120), (30, 120), (50, 120), (100, 60), (366, 16), (3000, 2), (5000, 1)]
+)
+def test_f1_spans_share_a_call_while_its_answer_stays_short(core: Core, days: int, most: int) -> None:
+    """Twelve Data takes up to 120 symbols a call; of all of them together a call asks for 6,000 days."""
+    core.rows("UPDATE pricing.provider_limits SET units = 1000000")
+    first = date(2010, 1, 1)
+    core.enqueue(DAILY, *symbols(130), days=(first, first + timedelta(days=days - 1)))
+    sizes = [len(call.tasks) for call in core.claim(max_calls=2)]
+    assert sizes == [most, min(most, 130 - most)]
 
 
 def test_b17_no_claim_goes_past_max_calls(core: Core) -> None:

@@ -144,7 +144,7 @@ BEGIN
     alike AS (
         SELECT w.provider, w.first_day, w.last_day, count(*) AS tasks FROM windows w GROUP BY 1, 2, 3),
     asked AS (
-        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(c.window_batch_size, 1)))::bigint AS calls,
+        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(pricing.batch_of(c, a.first_day, a.last_day), 1)))::bigint AS calls,
                sum(a.tasks * (1000 + ceil((a.last_day - a.first_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0))))::bigint AS wire_bytes
         FROM alike a
         LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
