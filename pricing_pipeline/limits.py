@@ -30,6 +30,8 @@ class Allowance:
     breaker: str
     breaker_seconds: float | None
     breaker_reason: str | None
+    unannounced_calls: int
+    """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
 
     @property
     def stop(self) -> str | None:
@@ -162,6 +164,11 @@ def settle(
             "is_held": is_held,
         },
     )
+
+
+def note_unannounced(connection: Connection, call_id: int) -> None:
+    """Note that the answer of a call came without a length."""
+    connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
 
 
 def throttle(

@@ -101,6 +101,8 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: E
 
     `autocommit` is the engine by `autocommitting`; who settles many answers makes it once.
     """
+    if fetched.content_length_missing:
+        _note_unannounced(engine, call)
     try:
         try:
             tally = None
@@ -128,6 +130,14 @@ def settle_answer(engine: Engine, call: Call, fetched: Fetched, *, autocommit: E
         )
         tally = _give_back(engine, call, failed)
     return _counted(call, fetched.wire_bytes, tally)
+
+
+def _note_unannounced(engine: Engine, call: Call) -> None:
+    """Count an answer without a length. A figure for people: no answer is lost for it."""
+    try:
+        transact(engine, lambda connection: limits.note_unannounced(connection, call.id))
+    except DBAPIError as error:
+        _LOG.warning("that call %d came without a length is not noted: %s", call.id, reason(error))
 
 
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:

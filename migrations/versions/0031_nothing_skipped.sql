@@ -125,5 +125,11 @@ COMMENT ON COLUMN pricing.provider_capabilities.window_days_per_call IS
 UPDATE pricing.provider_capabilities SET window_batch_size = 120, window_days_per_call = 6000
 WHERE provider = 'twelvedata' AND fetcher = 'daily_bars' AND window_batch_size = 1;
 
+-- Without a length nobody can tell beforehand whether an answer is whole.
+ALTER TABLE pricing.collector_call_log ADD COLUMN is_unannounced boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN pricing.collector_call_log.is_unannounced IS
+    'Its answer came without a Content-Length. Its bytes were counted as they arrived; `status` counts such calls.';
+CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log (provider, started_at) WHERE is_unannounced;
+
 -- It returns one column more.
 DROP FUNCTION IF EXISTS pricing.plan_backfill(text, date, date, text[], text);

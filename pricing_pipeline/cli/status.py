@@ -155,6 +155,7 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
         "breaker_seconds": allowance.breaker_seconds,
         "breaker_reason": allowance.breaker_reason,
         "stop": allowance.stop,
+        "unannounced_calls": allowance.unannounced_calls,
         "keys": {
             key.key_name: {
                 "is_active": key.is_active,
@@ -243,6 +244,12 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
             for name, one in quota.items()
         ]
         print_table(["provider", "units left now", "quota left", "blocked"], rows)
+        for name, one in quota.items():
+            if one["unannounced_calls"]:
+                typer.echo(
+                    f"{one['unannounced_calls']} answers of {name} in 24 h came without a length (Content-Length); "
+                    "their bytes were counted as they arrived."
+                )
 
 
 def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:

@@ -163,6 +163,13 @@ END $$;
 COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS 'Closes a call and books its wire bytes, once; false when it was closed before.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.collector_call_log c SET is_unannounced = true WHERE c.call_id = answered
+$$;
+COMMENT ON FUNCTION pricing.note_unannounced(bigint) IS 'Notes that the answer of a call came without saying how long it is.';
+
+
 CREATE OR REPLACE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
