@@ -311,6 +311,7 @@ CREATE TABLE pricing.collector_call_log (
     key_name text NOT NULL DEFAULT 'default'::text  -- The key that it was made with.
     failure_kind text  -- Why the call brought nothing, for the most of its symbols at least. pricing.is_provider_fault says which kinds the breaker counts. Empty when a lost worker was late to tell.
     moved_to timestamp with time zone  -- started_at on the clock as it is now, where that was set back since; -infinity = the call counts no more. NULL = it was not.
+    is_unannounced boolean NOT NULL DEFAULT false  -- Its answer came without a Content-Length. Its bytes were counted as they arrived; `status` counts such calls.
     CONSTRAINT collector_call_log_pkey PRIMARY KEY (call_id)
     CONSTRAINT open_calls_are_unfinished CHECK ((((outcome)::text = 'open'::text) = (finished_at IS NULL)))
 ) WITH (fillfactor=80);
@@ -318,6 +319,7 @@ CREATE INDEX collector_call_log_failed ON pricing.collector_call_log USING btree
 CREATE INDEX collector_call_log_moved ON pricing.collector_call_log USING btree (provider, moved_to) INCLUDE (units, key_name) WHERE (moved_to IS NOT NULL);
 CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
 CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (provider, started_at) INCLUDE (units, key_name) WHERE (moved_to IS NULL);
+CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING btree (provider, started_at) WHERE is_unannounced;
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.collector_call_log TO pricing_worker;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 
@@ -805,11 +807,13 @@ CREATE TABLE pricing.provider_capabilities (
     max_window_days integer NOT NULL DEFAULT 1  -- Longest span one call may ask for, so that an answer is never cut at a page.
     bytes_per_day integer NOT NULL DEFAULT 150  -- Bytes on the wire for a day of history of one symbol, as an estimate.
     routes_new_types boolean NOT NULL DEFAULT true  -- Whether a new data type of this fetcher may find its route to this provider by itself. False = only who says so comes here.
+    window_days_per_call integer  -- The most days that one call for a span may ask for, over all its symbols: a long span travels alone. NULL = window_batch_size alone decides.
     CONSTRAINT provider_capabilities_pkey PRIMARY KEY (provider, fetcher)
     CONSTRAINT provider_capabilities_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
     CONSTRAINT a_call_costs_something CHECK (((units_per_call >= 0) AND (units_per_symbol >= 0) AND ((units_per_call + units_per_symbol) > 0)))
     CONSTRAINT batch_is_positive CHECK ((batch_size > 0))
     CONSTRAINT window_batch_is_positive CHECK ((window_batch_size > 0))
+    CONSTRAINT window_days_are_positive CHECK ((window_days_per_call > 0))
     CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
 );
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
@@ -1245,6 +1249,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reader, pricing_worker;
 
+-- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
+CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
+
 -- By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.
 CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
@@ -1334,6 +1342,10 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 -- The only clock. Tests replace it to move time; nothing else may.
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
+
+-- The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.
+CREATE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader, pricing_worker;
 
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1738,6 +1750,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],tim
 -- Notes that the clock was set back and by how much times are to be moved, and moves those of the duties, so that they go on.
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
+
+-- Notes that the answer of a call came without saying how long it is.
+CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_unannounced(bigint) TO pricing_worker;
 
 -- Nobody knows its sessions; it is not asked about again for a week.
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;

@@ -82,10 +82,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A planned backfill. Zero tasks: everything is stored already, but for instruments that are `left_out`.
-
-    These are counted by reason; `backfills.left_out_words` says it to people.
-    """
+    """A planned backfill. Zero tasks: everything is stored already, but for what is `left_out`, counted by reason."""
 
     id: UUID
     data_type: str

@@ -460,10 +460,7 @@ def registry_add(
     description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
     follow_market: Annotated[
         bool | None,
-        typer.Option(
-            "--follow-market/--no-follow-market",
-            help="Make no call while an instrument's market is closed. Daily values do so unless told otherwise.",
-        ),
+        typer.Option(help="Make no call while a market is closed. Daily values do so unless told otherwise."),
     ] = None,
     as_json: Json = False,
 ) -> None:

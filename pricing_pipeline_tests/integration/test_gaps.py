@@ -147,6 +147,7 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
         (DAILY, "2026-03-30", "2026-03-30", 1, "not_asked", None),
         (DAILY, "2026-03-31", "2026-03-31", 1, "not_published", None),
     ]
+    assert said.json["market_closed"] == {DAILY: []}
     shown = cli(*arguments)
     assert "not_published" in shown.stdout
     assert "backfill equity_daily --from 2026-03-24 --to 2026-03-30 --symbols AAPL" in shown.stderr
@@ -154,6 +155,15 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     assert "no data type of daily values applies to NOPE" in cli("gaps", "NOPE").error
     core.rows("UPDATE pricing.instruments SET calendar = 'XLON' WHERE symbol = 'AAPL'")
     assert "AAPL has no trading calendar with sessions (its calendar: XLON)" in cli(*arguments).error
+
+
+def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:
+    """It is no gap, and whoever looks for its value is told so; weekends are not worth a line."""
+    store(core, "03-17", "03-19")
+    arguments = ("gaps", "AAPL", "--from", "2026-03-14", "--to", "2026-03-22")
+    assert cli(*arguments, "--json").json["market_closed"] == {DAILY: [HOLIDAY]}
+    (line,) = [line for line in cli(*arguments).stdout.splitlines() if "market_closed" in line]
+    assert line.split() == [DAILY, HOLIDAY, HOLIDAY, "0", "market_closed", "a", "holiday"]
 
 
 def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandLine, core: Core) -> None:
@@ -165,9 +175,9 @@ def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandL
     )
     arguments = ("history", "AAPL", "--data-type", DAILY, "--from", "2026-03-01", "--plot")
     title, *lines = cli(*arguments).stdout.splitlines()
-    assert title == "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; • 1 revised", (
-        "a holiday is no gap"
-    )
+    assert title == (
+        "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; closed on 1 holiday; • 1 revised"
+    ), "a holiday is no gap"
     (top, *_) = lines
     dots, labels = lines[-2:]
     begin = labels.index("2026-03-16")
