@@ -111,7 +111,9 @@ def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
 
 @given(
     kinds=st.lists(
-        st.sampled_from(["plain", "verified", "paused", "manual", "unknown", "forgotten"]), max_size=12
+        st.sampled_from(["plain", "verified", "paused", "manual", "unknown", "forgotten"]),
+        min_size=1,
+        max_size=12,
     )
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -150,6 +152,13 @@ def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
     assert live(core) == asked
     assert planned.left_out == {reason: count for reason, count in reasons.items() if count}
     assert len(asked) + sum(planned.left_out.values()) == len(symbols)
+
+
+def test_g6_a_backfill_over_no_instrument_is_refused(core: Core, cli: CommandLine) -> None:
+    """It said that everything was stored already."""
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
+    said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
+    assert "there is no instrument of the asset class equity" in said.error
 
 
 def test_g6_what_is_left_out_is_said_with_the_way_out(core: Core) -> None:

@@ -13,6 +13,9 @@ BEGIN
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
             USING HINT = 'Set history_from in the registry if its provider has history.', ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class) THEN
+        RAISE EXCEPTION 'there is no instrument of the asset class %, so there is nothing of % to backfill', kind.asset_class, wanted_type
+            USING HINT = 'Watching a symbol makes one; docs/adding-a-data-type.md says how to add many.', ERRCODE = 'invalid_parameter_value';
     ELSIF from_day > to_day THEN
         RAISE EXCEPTION 'the range % to % is upside down', from_day, to_day
             USING HINT = 'Give the earlier day first.', ERRCODE = 'invalid_parameter_value';
