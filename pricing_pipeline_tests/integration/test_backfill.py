@@ -190,6 +190,7 @@ def test_g6_what_is_queued_already_is_waited_for_and_not_asked_twice(
     core: Core, refresher: Refresher
 ) -> None:
     """Two people ask at once, for days that overlap."""
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
     second = plan(refresher, "2010-04-01", "2010-09-30", "AAPL")
     third = plan(refresher, "2010-02-01", "2010-03-31", "AAPL")
