@@ -173,6 +173,14 @@ CREATE INDEX completed_7_backfill ON pricing.api_call_queue_completed_7 USING bt
 GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_7 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_7 TO pricing_reader;
 
+-- Finished tasks of a week whose leaf is missing. Empty, unless somebody has dropped one.
+CREATE TABLE pricing.api_call_queue_completed_rest PARTITION OF pricing.api_call_queue_completed DEFAULT (
+    CONSTRAINT api_call_queue_completed_rest_pkey PRIMARY KEY (id)
+);
+CREATE INDEX completed_rest_backfill ON pricing.api_call_queue_completed_rest USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_rest TO pricing_worker;
+GRANT SELECT ON TABLE pricing.api_call_queue_completed_rest TO pricing_reader;
+
 -- Tasks that failed or were cancelled, with all their errors.
 CREATE TABLE pricing.api_call_queue_dead PARTITION OF pricing.api_call_queue FOR VALUES IN ('failed', 'cancelled') (
     CONSTRAINT api_call_queue_dead_pkey PRIMARY KEY (id)
@@ -221,6 +229,7 @@ CREATE TABLE pricing.backfills (
     finished_at timestamp with time zone  -- When none of its tasks was open any more.
     tasks integer NOT NULL DEFAULT 0  -- How many tasks it waits for, those of earlier backfills of the same days included.
     cancelled_at timestamp with time zone  -- When a person cancelled it; NULL = nobody did.
+    left_out jsonb NOT NULL DEFAULT '{}'::jsonb  -- How many of the instruments were left out, by reason: those of pricing.universe, or no_instrument for a name that is none.
     CONSTRAINT backfills_pkey PRIMARY KEY (backfill_id)
     CONSTRAINT backfill_window_is_upright CHECK ((window_start <= window_end))
 );
@@ -266,6 +275,8 @@ CREATE TABLE pricing.calendars (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.calendars TO pricing_worker;
 GRANT SELECT ON TABLE pricing.calendars TO pricing_reader;
+GRANT SELECT ON TABLE pricing.calls TO pricing_reader;
+GRANT SELECT ON TABLE pricing.calls TO pricing_worker;
 
 -- Where the staleness check of a data type begins, so that it does not pass by a backlog each time. No row: at the beginning.
 CREATE TABLE pricing.check_marks (
@@ -300,6 +311,7 @@ CREATE TABLE pricing.collector_call_log (
     key_name text NOT NULL DEFAULT 'default'::text  -- The key that it was made with.
     failure_kind text  -- Why the call brought nothing, for the most of its symbols at least. pricing.is_provider_fault says which kinds the breaker counts. Empty when a lost worker was late to tell.
     moved_to timestamp with time zone  -- started_at on the clock as it is now, where that was set back since; -infinity = the call counts no more. NULL = it was not.
+    is_unannounced boolean NOT NULL DEFAULT false  -- Its answer came without a Content-Length. Its bytes were counted as they arrived; `status` counts such calls.
     CONSTRAINT collector_call_log_pkey PRIMARY KEY (call_id)
     CONSTRAINT open_calls_are_unfinished CHECK ((((outcome)::text = 'open'::text) = (finished_at IS NULL)))
 ) WITH (fillfactor=80);
@@ -307,6 +319,7 @@ CREATE INDEX collector_call_log_failed ON pricing.collector_call_log USING btree
 CREATE INDEX collector_call_log_moved ON pricing.collector_call_log USING btree (provider, moved_to) INCLUDE (units, key_name) WHERE (moved_to IS NOT NULL);
 CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
 CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (provider, started_at) INCLUDE (units, key_name) WHERE (moved_to IS NULL);
+CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING btree (provider, started_at) WHERE is_unannounced;
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.collector_call_log TO pricing_worker;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
 
@@ -412,7 +425,7 @@ CREATE TABLE pricing.data_type_registry (
     table_name text NOT NULL DEFAULT ''::text  -- View or table the staleness function judges; empty = the view latest_price_<data_type>, of a document type document_<data_type>, made by a trigger.
     symbol_column text NOT NULL DEFAULT 'symbol'::text  -- Column of table_name with the symbol, text.
     timestamp_column text NOT NULL DEFAULT 'fetched_at'::text  -- Column of table_name that staleness is judged by, timestamptz.
-    staleness_function text NOT NULL DEFAULT 'is_data_stale'::text  -- Function (timestamptz, integer) returning boolean in this schema; it gets the timestamp and the TTL in minutes.
+    staleness_function text NOT NULL DEFAULT ''::text  -- Function (timestamptz, integer) returning boolean in this schema; it gets the timestamp and the TTL in minutes.
     refresh_strategy text NOT NULL DEFAULT 'on-demand'::text  -- on-demand = while somebody watches; scheduled = by refresh_schedule too.
     refresh_schedule text  -- Cron expression of a scheduled type, in schedule_timezone.
     schedule_timezone text NOT NULL DEFAULT 'UTC'::text  -- Time zone of refresh_schedule.
@@ -438,6 +451,7 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT thinning_divides_a_day CHECK (((thin_to_minutes > 0) AND (thin_to_minutes <= 1440) AND ((1440 % thin_to_minutes) = 0)))
     CONSTRAINT ttl_is_positive CHECK ((default_ttl_minutes > 0))
 );
+CREATE TRIGGER apply_fetcher BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.apply_fetcher();
 CREATE TRIGGER check_data_type BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.check_data_type();
 CREATE TRIGGER drop_storage BEFORE DELETE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.drop_storage();
 CREATE TRIGGER make_storage AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.make_storage();
@@ -712,6 +726,26 @@ CREATE TABLE pricing.pair_views (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_views TO pricing_worker;
 GRANT SELECT ON TABLE pricing.pair_views TO pricing_reader;
 
+-- Calls that were answered, once they leave collector_call_log: what a price that they brought needs to be traced. They are kept for good, as prices are.
+CREATE TABLE pricing.past_calls (
+    call_id bigint NOT NULL  -- Its number, which prices carry.
+    provider text NOT NULL  -- Who was asked.
+    key_name text NOT NULL  -- The key that it was made with.
+    data_type text NOT NULL  -- What was asked for.
+    window_start date  -- First day asked for; NULL = the latest price.
+    window_end date  -- Last day asked for, included; NULL = the latest price.
+    symbols integer NOT NULL  -- How many symbols were asked for.
+    run_id text  -- Dagster's id of the run that made it, also when Dagster has forgotten that run. NULL = none of Dagster's.
+    worker text NOT NULL  -- Who made it: host and process.
+    started_at timestamp with time zone NOT NULL  -- When it was claimed.
+    finished_at timestamp with time zone NOT NULL  -- When its answer was settled.
+    http_status integer  -- Status of the answer.
+    wire_bytes bigint  -- Headers and body as they were sent, compressed.
+    CONSTRAINT past_calls_pkey PRIMARY KEY (call_id)
+);
+GRANT INSERT, SELECT ON TABLE pricing.past_calls TO pricing_worker;
+GRANT SELECT ON TABLE pricing.past_calls TO pricing_reader;
+
 -- What people know of a symbol's prices, or of all of a data type (symbol NULL). A symbol's own row replaces the broad one. No row = no bounds.
 CREATE TABLE pricing.plausibility_bounds (
     data_type text NOT NULL  -- Whose values they bound.
@@ -790,11 +824,13 @@ CREATE TABLE pricing.provider_capabilities (
     max_window_days integer NOT NULL DEFAULT 1  -- Longest span one call may ask for, so that an answer is never cut at a page.
     bytes_per_day integer NOT NULL DEFAULT 150  -- Bytes on the wire for a day of history of one symbol, as an estimate.
     routes_new_types boolean NOT NULL DEFAULT true  -- Whether a new data type of this fetcher may find its route to this provider by itself. False = only who says so comes here.
+    window_days_per_call integer  -- The most days that one call for a span may ask for, over all its symbols: a long span travels alone. NULL = window_batch_size alone decides.
     CONSTRAINT provider_capabilities_pkey PRIMARY KEY (provider, fetcher)
     CONSTRAINT provider_capabilities_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
     CONSTRAINT a_call_costs_something CHECK (((units_per_call >= 0) AND (units_per_symbol >= 0) AND ((units_per_call + units_per_symbol) > 0)))
     CONSTRAINT batch_is_positive CHECK ((batch_size > 0))
     CONSTRAINT window_batch_is_positive CHECK ((window_batch_size > 0))
+    CONSTRAINT window_days_are_positive CHECK ((window_days_per_call > 0))
     CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
 );
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
@@ -1115,10 +1151,12 @@ CREATE TABLE pricing.turns (
 );
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.turns TO pricing_worker;
 GRANT SELECT ON TABLE pricing.turns TO pricing_reader;
+GRANT SELECT ON TABLE pricing.universe TO pricing_reader;
+GRANT SELECT ON TABLE pricing.universe TO pricing_worker;
 
 -- What users have used of their new pairs a minute. Leaving gives nothing back, so coming and going is bounded, too.
 CREATE TABLE pricing.user_allowances (
-    user_id text NOT NULL  -- Who has begun to watch or hold something lately.
+    user_id text NOT NULL  -- Who has begun to watch or hold something lately, or read what had to be fetched.
     spent_until timestamp with time zone NOT NULL  -- Each new pair moves it on by its share of a minute; at most a minute ahead of now. In the past: nothing is used.
     CONSTRAINT user_allowances_pkey PRIMARY KEY (user_id)
 ) WITH (fillfactor=50);
@@ -1131,8 +1169,8 @@ GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;
 -- What one user may ask for. The one row may be changed at any time; it counts from the next heartbeat.
 CREATE TABLE pricing.user_caps (
     singleton boolean NOT NULL DEFAULT true  -- Keeps it at one row.
-    pairs_per_user integer NOT NULL DEFAULT 10000  -- Pairs one user may watch at once, and as many may be held.
-    new_pairs_per_minute integer NOT NULL DEFAULT 5000  -- Pairs one user may begin to watch or hold in a minute.
+    pairs_per_user integer NOT NULL DEFAULT 10000  -- Pairs one user may watch at once, and as many may be held; reads have no more fetched in a minute.
+    new_pairs_per_minute integer NOT NULL DEFAULT 5000  -- Pairs one user may begin to watch or hold, or have fetched by reads, in a minute.
     CONSTRAINT user_caps_pkey PRIMARY KEY (singleton)
     CONSTRAINT new_pairs_per_minute_is_positive CHECK ((new_pairs_per_minute > 0))
     CONSTRAINT one_row CHECK (singleton)
@@ -1178,6 +1216,10 @@ GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp w
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
+-- How many new pairs the reads of a user may ask for now: in a minute as many as it may begin to watch, and no more than it may watch at once. They count against the same allowance.
+CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.admit_reads(text,integer) TO pricing_worker;
+
 -- Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.
 CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
@@ -1193,6 +1235,9 @@ GRANT EXECUTE ON FUNCTION pricing.allowance_of(pricing.provider_state,text[],int
 -- A task's history with an entry, or an array of them, added. It keeps the first entry and the last ten, and counts the others: a task that is snoozed all day must not grow with each snooze.
 CREATE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.append_errors(jsonb,jsonb) TO pricing_reader, pricing_worker;
+
+-- Refuses a data type whose fetcher does not fit its asset class, and names the judge of its staleness where the row does not: the market for daily values, the TTL for all else.
+TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- A rule has changed: of values of the last three days on which nobody has an opinion, workers ask again. Returns how many.
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1222,6 +1267,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reader, pricing_worker;
 
+-- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
+CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
+
 -- By how much smaller the calls of a task are after its failures. A refusal of a whole batch does not say which symbol it means: each one makes the next call ten times smaller, so that the third asks for one symbol, and only what is refused alone is refused for good.
 CREATE FUNCTION pricing.batch_parts(errors jsonb) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_parts(jsonb) TO pricing_reader, pricing_worker;
@@ -1233,6 +1282,10 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_work
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+
+-- The provider that the symbols of a data type without rules of their own are asked of first, and the bytes of a latest price from it.
+CREATE FUNCTION pricing.broad_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.broad_route(text) TO pricing_reader, pricing_worker;
 
 -- What is watched or held, against what its providers allow: units a minute and bytes in 30 days, needed and allowed (NULL = no limit).
 CREATE FUNCTION pricing.budget() RETURNS TABLE(provider text, pairs bigint, units_needed double precision, units_allowed double precision, bytes_needed bigint, bytes_allowed bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
@@ -1311,6 +1364,10 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 -- The only clock. Tests replace it to move time; nothing else may.
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
+
+-- The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.
+CREATE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader, pricing_worker;
 
 -- Gives the columns of a view of latest prices the words of the table.
 CREATE FUNCTION pricing.comment_columns(view_name text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1395,6 +1452,10 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zone) TO pricing_worker;
 
+-- Queues what a walk has come by, as far as quotas have room for it; the rest is requested, and so asked for until they have. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
+
 -- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.
 CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day date, wanted_kind text, new_ numeric, old_ numeric, cash numeric, cash_currency text, by_whom text, why text DEFAULT NULL::text) RETURNS text LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
@@ -1443,7 +1504,7 @@ GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,in
 CREATE FUNCTION pricing.follow_clock(now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pricing_worker;
 
--- A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.
+-- A rule has changed: refusals are forgotten, hold-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
@@ -1605,6 +1666,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
 
+-- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
+CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_out(text,text[]) TO pricing_reader, pricing_worker;
+
 -- The values that are held with this one: of one pair and provider, in one state, one after the other on one level, with no believed value between them.
 CREATE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[] LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.level_of(bigint) TO pricing_reader, pricing_worker;
@@ -1668,6 +1733,10 @@ GRANT EXECUTE ON FUNCTION pricing.missing_prices(text[],text[]) TO pricing_worke
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
+-- Of the pairs that are due, or of those that a list names, those that most people watch: as many as there is room for in a quota. NULL = none.
+CREATE FUNCTION pricing.most_wanted(wanted_type text, room bigint, wanted text[], queued_until timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,bigint,text[],timestamp with time zone) TO pricing_worker;
+
 -- The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) TO pricing_worker;
@@ -1728,6 +1797,10 @@ GRANT EXECUTE ON FUNCTION pricing.note_overlap(text,text,bigint,jsonb,text[],tim
 CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
 
+-- Notes that the answer of a call came without saying how long it is.
+CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_unannounced(bigint) TO pricing_worker;
+
 -- Nobody knows its sessions; it is not asked about again for a week.
 CREATE FUNCTION pricing.note_unknown_calendar(wanted_calendar text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unknown_calendar(text) TO pricing_worker;
@@ -1763,8 +1836,8 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer,integer,integer,bigint) TO pricing_worker;
 
--- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Counts what was queued already, too: zero tasks = everything is there.
-CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+-- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = everything else is there.
+CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
 -- The newest known price of a symbol in each data type that has one: exact decimals, source's time, when last confirmed, whether that is within its TTL, whether its provider is still switched on, and since when it is suspiciously the same. Queues what is missing or stale, and waits for nothing.
@@ -1786,9 +1859,13 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 -- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
+-- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
 CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
+
+-- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
+CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO pricing_worker;
 
 -- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1798,6 +1875,10 @@ GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
 CREATE FUNCTION pricing.publish_lag(wanted_type text, wanted_symbol text, fetcher text) RETURNS interval LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.publish_lag(text,text,text) TO pricing_reader, pricing_worker;
 
+-- Has pairs that no quota has room for looked at again in a minute. They stay owed since they were.
+CREATE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
+
 -- Keeps values of one call that are not believed, and the call's body when one of them is new; the same value again only counts, also where a person has rejected it. Returns how many are new.
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
@@ -1805,6 +1886,10 @@ GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,intege
 -- Live tasks without those of backfills, counted up to a limit, by the index that claims use.
 CREATE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.queue_depth(integer) TO pricing_reader, pricing_worker;
+
+-- The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.
+CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.queue_room(text,integer,bigint) TO pricing_worker;
 
 -- How much of a quota work of this priority may use: backfill stops at 75 %, scheduled at 90 %, the rest at 95 %.
 CREATE FUNCTION pricing.quota_for(quota bigint, priority integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -1869,9 +1954,9 @@ GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[]) TO pricing_w
 CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.request_prices(text[],text[]) TO pricing_worker;
 
--- What a client's read asks for: what request_prices does, as a request.
-CREATE FUNCTION pricing.request_reads(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.request_reads(text[],text[]) TO pricing_worker;
+-- What a client's read asks for: what request_prices does, as a request, within the caps of the user. What goes past them is not asked for, and a notice says so; the read itself is answered.
+CREATE FUNCTION pricing.request_reads(user_id text, data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.request_reads(text,text[],text[]) TO pricing_worker;
 
 -- What note_views does, as a request.
 CREATE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1991,10 +2076,6 @@ GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,int
 CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_worker;
 
--- The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.
-CREATE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.spent_quota_of(text,integer) TO pricing_reader, pricing_worker;
-
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
@@ -2018,6 +2099,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 -- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
+
+-- What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has none, and looks again.
+CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_worker;
 
 -- Takes the turn at some work until the transaction ends; false, without waiting, when another session has it. Clients and readers cannot take it.
 CREATE FUNCTION pricing.take_turn(wanted text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
@@ -2053,6 +2138,10 @@ GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone)
 CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unnoted_views(text[],text[]) TO pricing_worker;
 
+-- How many pairs are due and not queued, because the quota of their provider has no room for another one.
+CREATE FUNCTION pricing.unqueued_pairs() RETURNS TABLE(provider text, data_type text, pairs bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.unqueued_pairs() TO pricing_reader, pricing_worker;
+
 -- Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.
 CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[],boolean) TO pricing_worker;
@@ -2073,7 +2162,7 @@ GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pri
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
 
--- Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
+-- Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
 CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_schedule(text) TO pricing_worker;
 
@@ -2088,6 +2177,10 @@ GRANT EXECUTE ON FUNCTION pricing.warn(text,text,text,text) TO pricing_worker;
 -- Warns of prices whose source sends ever newer times with the same value. They are not refused: one answer cannot tell a quiet market from a frozen source. Returns how many.
 CREATE FUNCTION pricing.warn_frozen() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.warn_frozen() TO pricing_worker;
+
+-- Warns, once an hour, of rows in a table of one's own whose TTL is not positive. Such a row counts as one without a TTL of its own.
+CREATE FUNCTION pricing.warn_ttls(wanted_type text, own_table text, symbol_column text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.warn_ttls(text,text,text) TO pricing_worker;
 
 -- Notes which providers are in such trouble that others should be asked. Returns for how many that has changed; reroute_waiting moves what waits.
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2112,3 +2205,7 @@ GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
+
+-- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
+CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.within_quota(text,text[],integer[]) TO pricing_worker;

@@ -5,7 +5,7 @@ What is missing is decided in SQL (`pricing.missing_windows`), and fetched by re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
@@ -49,7 +49,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A backfill and how far it is. `symbols` None: every confirmed instrument; `run_id` None: no run of Dagster."""
+    """A backfill and how far it is.
+
+    `symbols` None: every instrument but those `left_out`; `run_id` None: no run of Dagster.
+    """
 
     backfill_id: UUID
     data_type: str
@@ -60,6 +63,7 @@ class Listed:
     requested_at: datetime
     finished_at: datetime | None
     cancelled_at: datetime | None
+    left_out: Mapping[str, int]
     tasks: int
     done: int
     failed: int
@@ -95,6 +99,42 @@ def estimate(
         },
     )
     return [Estimate(**row) for row in rows.mappings()]
+
+
+_LEFT_OUT = {
+    "paused": ("paused", "`pricing-pipeline instrument resume SYMBOL` ends that"),
+    "unknown_symbol": (
+        "unknown to the provider",
+        "`pricing-pipeline queue list --status failed` names what it does not know; a retry or a new route asks again",
+    ),
+    "no_instrument": ("no instrument of this type", "watching a symbol makes it one"),
+}
+
+
+def left_out_words(left_out: Mapping[str, int]) -> str | None:
+    """What is left out, why, and the way out, in a sentence; None when nothing is."""
+    if not left_out:
+        return None
+    count = sum(left_out.values())
+    why = ", ".join(f"{number} {_LEFT_OUT[reason][0]}" for reason, number in sorted(left_out.items()))
+    ways = "; ".join(_LEFT_OUT[reason][1] for reason in sorted(left_out))
+    return f"{count} instrument{'s are' if count > 1 else ' is'} left out: {why} ({ways})"
+
+
+def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> dict[str, int]:
+    """How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason."""
+    parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
+    return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
+
+
+def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
+    """The same for each active type with a schedule or a history that leaves out some."""
+    return {row.data_type: row.left_out for row in connection.execute(query("registry.left_out"))}
+
+
+def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
+    """How many instruments a backfill has left out, by reason."""
+    return dict(connection.execute(query("backfill.left_out_of"), {"backfill_id": backfill_id}).scalar_one())
 
 
 def recent(connection: Connection, at_most: int) -> list[Listed]:

@@ -133,6 +133,17 @@ def known_to(connection: Connection, data_type: str, symbol: str) -> tuple[str, 
     return None if row is None else (row.calendar, row.sessions_to)
 
 
+def closed_days(
+    connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
+) -> list[date]:
+    """Holidays of a pair's market between two days, both included: no value of theirs is missing."""
+    rows = connection.execute(
+        query("calendars.closed_days"),
+        {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
+    )
+    return [row.day for row in rows]
+
+
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:
     """What the history of a pair lacks between two days, both included, oldest first.
 

@@ -41,9 +41,9 @@ class Gaps:
     """Of a daily type: the last year's trading days between the first and last value of each of its `symbols`.
 
     `expected` are all of them, `sessions` those without a value by the kinds of `pricing.gaps`; `lacking` symbols have
-    some that are worth asking for. Of symbols `without_calendar` nothing is known, of
-    those whose `calendar_ended` nothing of the days since. `examples` has those worth asking
-    for first, then the newest.
+    some that are worth asking for. `closed_days` are the holidays of their calendars, of which none lacks a value. Of
+    symbols `without_calendar` nothing is known, of those whose `calendar_ended` nothing of the days since. `examples`
+    has those worth asking for first, then the newest.
     """
 
     data_type: str
@@ -52,6 +52,7 @@ class Gaps:
     calendar_ended: int
     expected: int
     sessions: Mapping[str, int]
+    closed_days: int
     lacking: int
     examples: Sequence[GapOfSymbol]
 

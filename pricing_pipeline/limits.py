@@ -30,6 +30,8 @@ class Allowance:
     breaker: str
     breaker_seconds: float | None
     breaker_reason: str | None
+    unannounced_calls: int
+    """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
 
     @property
     def stop(self) -> str | None:
@@ -68,6 +70,15 @@ class Key:
     units_limit: int | None
     blocked_seconds: float | None
     blocked_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unqueued:
+    """Pairs of a data type that are due and not queued, because the quota of their provider has no room for them."""
+
+    provider: str
+    data_type: str
+    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +166,11 @@ def settle(
     )
 
 
+def note_unannounced(connection: Connection, call_id: int) -> None:
+    """Note that the answer of a call came without a length."""
+    connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
+
+
 def throttle(
     connection: Connection, provider: str, key_name: str, retry_after: float | None, reason: str
 ) -> float:
@@ -177,6 +193,11 @@ def allowances(connection: Connection) -> list[Allowance]:
 def keys(connection: Connection) -> list[Key]:
     """The keys of each active provider; one named `default` where none is written down."""
     return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def unqueued(connection: Connection) -> list[Unqueued]:
+    """What producers leave out for want of quota."""
+    return [Unqueued(**row) for row in connection.execute(query("limits.unqueued")).mappings()]
 
 
 def budgets(connection: Connection) -> list[Budget]:

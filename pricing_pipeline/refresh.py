@@ -81,11 +81,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A planned backfill. Zero tasks: everything asked for is stored already."""
+    """A planned backfill. Zero tasks: everything is stored already, but for what is `left_out`, counted by reason."""
 
     id: UUID
     data_type: str
     tasks: int
+    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ class Refresher:
                     "run_id": self._run_id,
                 },
             ).one()
-        return Backfill(row.backfill_id, data_type, row.tasks)
+        return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 
     def backfill(
         self, backfill: Backfill, on_progress: Callable[[Progress], None] = lambda progress: None

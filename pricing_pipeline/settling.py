@@ -114,6 +114,8 @@ def settle_answer(
     `autocommit` is the engine by `autocommitting`; who settles many answers makes it once. The whole is stored in its
     `turn`, the parts out of turn: what waits for locks must not keep other answers from being stored.
     """
+    if fetched.content_length_missing:
+        _note_unannounced(engine, call)
     try:
         try:
             with turn:
@@ -144,6 +146,14 @@ def _settle_whole(engine: Engine, call: Call, fetched: Fetched, autocommit: Engi
         if tally is not None:
             return tally
     return transact(engine, lambda connection: _settle(connection, call, fetched))
+
+
+def _note_unannounced(engine: Engine, call: Call) -> None:
+    """Count an answer without a length. A figure for people: no answer is lost for it."""
+    try:
+        transact(engine, lambda connection: limits.note_unannounced(connection, call.id))
+    except DBAPIError as error:
+        _LOG.warning("that call %d came without a length is not noted: %s", call.id, reason(error))
 
 
 def settle_failure(engine: Engine, call: Call, error: ProviderError) -> Tally:

@@ -83,6 +83,9 @@ def list_registry(*, as_json: bool) -> None:
         typer.echo("the registry is empty; `pricing-pipeline registry add --help` shows how to fill it.")
 
 
+_JUDGES = {None: "", True: "is_market_stale", False: "is_data_stale"}
+
+
 def add_data_type(
     data_type: str,
     *,
@@ -94,7 +97,7 @@ def add_data_type(
     history_from: date | None,
     description: str,
     background_ttl_minutes: int,
-    follow_market: bool,
+    follow_market: bool | None,
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
@@ -114,7 +117,7 @@ def add_data_type(
                     timezone=timezone,
                     history_from=history_from,
                     background_ttl_minutes=background_ttl_minutes,
-                    staleness_function="is_market_stale" if follow_market else "is_data_stale",
+                    staleness_function=_JUDGES[follow_market],
                 )
                 kind = reads.data_type(connection, data_type)
         except PricingError as error:

@@ -32,7 +32,7 @@ def backfill(
     """Fetch what is missing between two days (the last one None: today); False when that did not succeed."""
     settings = load_settings()
     urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
-    cost, failures, cancelled = _NO_COST, list[reads.Failure](), 0
+    cost, failures, cancelled, left_out = _NO_COST, list[reads.Failure](), 0, dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = checked(connection, data_type, first, last, symbols)
@@ -43,7 +43,10 @@ def backfill(
                 cost = reads.backfill_cost(connection, outcome.backfill_id)
                 failures = reads.backfill_failures(connection, outcome.backfill_id)
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
-        outcome = replace(outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled)
+                left_out = backfills.left_out_of(connection, outcome.backfill_id)
+        outcome = replace(
+            outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
+        )
     if as_json:
         print_json(
             {
@@ -142,9 +145,11 @@ def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
     if outcome.backfill_id is None:
         return
     if outcome.tasks == 0:
+        everything = "everything else" if outcome.left_out else "everything"
         typer.echo(
-            f"{name}{whose}: everything from {window.start} to {window.end} is stored already; no call was made."
+            f"{name}{whose}: {everything} from {window.start} to {window.end} is stored already; no call was made."
         )
+        _say_left_out(outcome.left_out)
         return
     done = outcome.tasks - outcome.open - outcome.failed - outcome.cancelled
     typer.echo(
@@ -152,6 +157,13 @@ def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
         f"{cost.rows_stored} values stored with {cost.calls} calls "
         f"({cost.units} units, {size(cost.wire_bytes)})."
     )
+    _say_left_out(outcome.left_out)
+
+
+def _say_left_out(left_out: Mapping[str, int]) -> None:
+    words = backfills.left_out_words(left_out)
+    if words is not None:
+        warn(f"{words}.")
 
 
 def _complain(outcome: Outcome, failures: Sequence[reads.Failure]) -> None:

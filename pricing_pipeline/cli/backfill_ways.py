@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -53,6 +53,8 @@ class Outcome:
     open: int
     failed: int
     cancelled: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Instruments that were not asked for, by reason."""
     run_id: str | None = None
     run_url: str | None = None
     run_status: str | None = None

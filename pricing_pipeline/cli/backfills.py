@@ -26,6 +26,7 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
     with open_connection(load_settings()) as connection:
         request = checked(connection, data_type, first, last, symbols)
         found = backfills.estimate(connection, data_type, request.window, symbols)
+        left_out = backfills.left_out(connection, data_type, symbols)
     fits = all(one.fits for one in found)
     if as_json:
         print_json(
@@ -40,18 +41,22 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
                 "wire_bytes": sum(one.wire_bytes for one in found),
                 "minutes": round(max((one.seconds for one in found), default=0.0) / 60, 2),
                 "fits": fits,
+                "left_out": left_out,
                 "providers": [_row(one) for one in found],
             }
         )
     elif not found:
         typer.echo(
-            f"{data_type}: everything from {request.window.start} to {request.window.end} is stored already."
+            f"{data_type}: everything{' else' if left_out else ''} from {request.window.start} to "
+            f"{request.window.end} is stored already."
         )
     else:
         typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
         _show(found)
     for one in found:
         _complain(data_type, one)
+    if left_out and not as_json:
+        warn(f"{backfills.left_out_words(left_out)}.")
     return fits
 
 

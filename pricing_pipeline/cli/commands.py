@@ -374,8 +374,9 @@ def registry_add(
     ] = 1440,
     description: Annotated[str, typer.Option(metavar="TEXT", help="One sentence for people.")] = "",
     follow_market: Annotated[
-        bool, typer.Option("--follow-market", help="Make no call while an instrument's market is closed.")
-    ] = False,
+        bool | None,
+        typer.Option(help="Make no call while a market is closed. Daily values do so unless told otherwise."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a data type. Its storage, assets, freshness policy and refresh follow by themselves.

@@ -30,23 +30,37 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
     """
     with open_connection(load_settings()) as connection:
         last_day = last_of(first, last, reads.today(connection))
-        found = {
-            name: _found(connection, name, symbol, first or min(since or last_day, last_day), last_day)
+        begins = {
+            name: first or min(since or last_day, last_day)
             for name, since in _types(connection, symbol, data_type)
+        }
+        found = {name: _found(connection, name, symbol, day, last_day) for name, day in begins.items()}
+        closed = {
+            name: calendars.closed_days(connection, name, symbol, day, last_day)
+            for name, day in begins.items()
         }
         known = {name: calendars.known_to(connection, name, symbol) for name in found}
     if as_json:
         print_json(
-            {"symbol": symbol, "to": last_day, "gaps": [_row(n, gap) for n in found for gap in found[n]]}
+            {
+                "symbol": symbol,
+                "to": last_day,
+                "gaps": [_row(name, gap) for name in found for gap in found[name]],
+                "market_closed": closed,
+            }
         )
         return
-    rows = [(name, gap) for name, gaps in found.items() for gap in gaps]
+    rows = [
+        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
+        for name, gaps in found.items()
+        for gap in gaps
+    ]
+    # Of a holiday no value is missing; shown beside the gaps, it explains why a day has none.
+    rows += [
+        (name, day, day, 0, "market_closed", "a holiday") for name, days in closed.items() for day in days
+    ]
     if rows:
-        print_table(
-            ["data type", "from", "to", "sessions", "kind", ""],
-            [(name, gap.first_day, gap.last_day, gap.sessions, gap.kind, gap.detail) for name, gap in rows],
-            right=["sessions"],
-        )
+        print_table(["data type", "from", "to", "sessions", "kind", ""], sorted(rows), right=["sessions"])
     for name, gaps_ in found.items():
         hint(_advice(symbol, name, gaps_))
         until = known[name]

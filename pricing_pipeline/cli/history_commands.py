@@ -60,9 +60,7 @@ def backfill(
     last: Last = None,
     symbols: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...", help="Only these; else every active instrument that a provider has confirmed."
-        ),
+        typer.Option(metavar="A,B,...", help="Only these; else every instrument that is not paused."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only tell what it would cost; nothing is queued.")

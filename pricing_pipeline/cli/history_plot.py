@@ -25,10 +25,11 @@ _REFUSED = "22023"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Of some values: gaps between them, oldest first, and times (UTC) of those that were revised."""
+    """Of some values: gaps between them, oldest first, times (UTC) of revised ones, and how many holidays."""
 
     gaps: Sequence[Gap]
     revised: frozenset[datetime]
+    closed: int = 0
 
 
 def marks(
@@ -50,7 +51,8 @@ def marks(
     if as_of is not None or kind.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
         return Marks((), revised)
     try:
-        return Marks(calendars.gaps(connection, kind.data_type, symbol, first.date(), last.date()), revised)
+        pair = (connection, kind.data_type, symbol, first.date(), last.date())
+        return Marks(calendars.gaps(*pair), revised, len(calendars.closed_days(*pair)))
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != _REFUSED:
             raise
@@ -79,6 +81,8 @@ def show(symbol: str, data_type: str, bars: Sequence[Bar], labels: Sequence[str]
     if to_mark.gaps:
         sessions = sum(gap.sessions for gap in to_mark.gaps)
         said.append(f"{GAP} {sessions} trading day{'s' if sessions > 1 else ''} missing")
+    if to_mark.closed:
+        said.append(f"closed on {to_mark.closed} holiday{'s' if to_mark.closed > 1 else ''}")
     if count := sum(candle.is_revised for candle in candles):
         said.append(f"{REVISED} {count} revised")
     screen.print("; ".join(said))

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import demand, limits, quarantine
+from pricing_pipeline import backfills, demand, limits, quarantine
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import duration, moment, print_json, print_role_faults, print_table, size
@@ -21,7 +21,7 @@ from pricing_pipeline.db.roles import RoleFault, role_faults
 from pricing_pipeline.demand import Freshness
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.home import read_state
-from pricing_pipeline.limits import Allowance, Budget, Key
+from pricing_pipeline.limits import Allowance, Budget, Key, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
@@ -36,6 +36,8 @@ class Overview:
     quota: Sequence[Allowance] = ()
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
+    unqueued: Sequence[Unqueued] = ()
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
@@ -59,6 +61,8 @@ def status(*, as_json: bool) -> bool:
                 limits.allowances(connection),
                 limits.keys(connection),
                 limits.budgets(connection),
+                limits.unqueued(connection),
+                backfills.left_out_by_type(connection),
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
@@ -99,6 +103,8 @@ def _content(
         "queue": dict(overview.queue),
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
+        "unqueued": [asdict(one) for one in overview.unqueued],
+        "left_out": overview.left_out,
         "warnings": [asdict(one) for one in overview.warnings],
         "quarantine": [asdict(one) for one in overview.quarantine],
         "urls": state.get("urls", {}),
@@ -149,6 +155,7 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
         "breaker_seconds": allowance.breaker_seconds,
         "breaker_reason": allowance.breaker_reason,
         "stop": allowance.stop,
+        "unannounced_calls": allowance.unannounced_calls,
         "keys": {
             key.key_name: {
                 "is_active": key.is_active,
@@ -196,6 +203,7 @@ def _say(content: Mapping[str, Any]) -> None:
         _say_types(content)
         _say_quota(content["quota"])
         _say_budget(content["budget"])
+        _say_left_out(content)
         _say_quarantine(content["quarantine"])
         _say_warnings(content["warnings"])
 
@@ -236,6 +244,12 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
             for name, one in quota.items()
         ]
         print_table(["provider", "units left now", "quota left", "blocked"], rows)
+        for name, one in quota.items():
+            if one["unannounced_calls"]:
+                typer.echo(
+                    f"{one['unannounced_calls']} answers of {name} in 24 h came without a length (Content-Length); "
+                    "their bytes were counted as they arrived."
+                )
 
 
 def _say_quarantine(counts: Sequence[Mapping[str, Any]]) -> None:
@@ -284,6 +298,18 @@ def _stop(one: Mapping[str, Any]) -> str:
         for name, key in one["keys"].items()
         if key["blocked_seconds"] and key["is_active"]
     )
+
+
+def _say_left_out(content: Mapping[str, Any]) -> None:
+    """What nobody will ask for, and why: nothing is skipped silently."""
+    for one in content["unqueued"]:
+        typer.echo(
+            f"warning:     {one['pairs']} pairs of {one['data_type']} are due and not queued: the quota of "
+            f"{one['provider']} has no room for them. Raise quota_bytes in pricing.data_collectors, or wait "
+            "until bytes come back."
+        )
+    for name, left_out in content["left_out"].items():
+        typer.echo(f"left out:    {name}: {backfills.left_out_words(left_out)}")
 
 
 def _say_budget(budgets: Mapping[str, Mapping[str, Any]]) -> None:

@@ -78,7 +78,7 @@ BEGIN
             ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds|provider_credentials)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
-            ('(price|document|corporate_action)_revisions', 'SELECT, INSERT'),
+            ('((price|document|corporate_action)_revisions|past_calls)', 'SELECT, INSERT'),
             ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),
         -- What holds secrets, even encrypted ones, a reader does not see.
         secret_relations (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),

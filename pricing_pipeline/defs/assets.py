@@ -13,7 +13,7 @@ from datetime import date, timedelta
 import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import registry
+from pricing_pipeline import backfills, registry
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -51,7 +51,7 @@ _HISTORY_COLUMNS = dg.TableSchema(
         dg.TableColumn("currency", "text", description="ISO 4217."),
         dg.TableColumn("volume", "numeric", description="Traded volume, where the source has it."),
         dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in collector_call_log."),
+        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
         dg.TableColumn("fetched_at", "timestamptz", description="When it was stored."),
         dg.TableColumn(
             "adjustment", "text", description="raw = as traded; splits = divided by later splits."
@@ -67,7 +67,7 @@ _LATEST_COLUMNS = dg.TableSchema(
         dg.TableColumn("observed_at", "timestamptz", description="Source's time."),
         dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed it."),
         dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in collector_call_log."),
+        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
         dg.TableColumn("source_text", "text", description="The price as the source spelled it."),
         dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
     ]
@@ -80,7 +80,7 @@ _DOCUMENTS_COLUMNS = dg.TableSchema(
         dg.TableColumn("period", "date", description="The day it is filed under; -infinity for none."),
         dg.TableColumn("body", "jsonb", description="As it was checked; NULL = withdrawn."),
         dg.TableColumn("provider", "text", description="Who said so."),
-        dg.TableColumn("call_id", "bigint", description="The call that brought it, in collector_call_log."),
+        dg.TableColumn("call_id", "bigint", description="The call that brought it, in pricing.calls."),
         dg.TableColumn("recorded_at", "timestamptz", description="Since when we believe it."),
     ]
 )
@@ -90,7 +90,7 @@ _DOCUMENT_COLUMNS = dg.TableSchema(
         dg.TableColumn("documents", "jsonb", description="Current documents, the newest period first."),
         dg.TableColumn("fetched_at", "timestamptz", description="When a provider last confirmed them."),
         dg.TableColumn("provider", "text", description="Who did."),
-        dg.TableColumn("call_id", "bigint", description="The call that was answered, in collector_call_log."),
+        dg.TableColumn("call_id", "bigint", description="The call that was answered, in pricing.calls."),
         dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
     ]
 )
@@ -242,8 +242,11 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
         context.log.info(
             f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
             if plan.tasks
-            else f"{plan.data_type}: everything between {window.start} and {window.end} is stored already"
+            else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
+            f"{window.end} is stored already"
         )
+        if words := backfills.left_out_words(plan.left_out):
+            context.log.warning(f"{plan.data_type}: {words}")
         progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
         cancelled = reporter.cancelled(plan) if progress.failed else 0

@@ -82,6 +82,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             symbols_with_gaps=row.lacking,
             without_calendar=row.without_calendar,
             calendar_ended=row.calendar_ended,
+            market_closed=row.closed_days,
             **{kind: row.sessions.get(kind, 0) for kind in _TOLD_KINDS},
         )
         numbers |= inline_table(

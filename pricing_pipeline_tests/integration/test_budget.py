@@ -278,5 +278,14 @@ def test_f1_no_batch_of_the_sample_is_larger_than_its_client_takes(core: Core) -
         longest = client.max_window_days(fetcher)
         assert longest is None or row.max_window_days <= longest
         start = date(2000, 1, 1).toordinal()
-        window = Window(date(2000, 1, 1), date.fromordinal(start + row.max_window_days - 1))
-        assert row.window_batch_size <= client.batch_limit(fetcher, window)
+        for days in (1, 30, 365, row.max_window_days):
+            window = Window(date(2000, 1, 1), date.fromordinal(start + min(days, row.max_window_days) - 1))
+            size = core.one(
+                "SELECT pricing.batch_of(c, :first, :last) FROM pricing.provider_capabilities c"
+                " WHERE (provider, fetcher) = (:provider, :fetcher)",
+                first=window.start,
+                last=window.end,
+                provider=row.provider,
+                fetcher=row.fetcher,
+            )
+            assert 1 <= size <= client.batch_limit(fetcher, window)

@@ -254,3 +254,66 @@ def test_b7_caps_that_were_deleted_are_named_with_the_way_back(core: Core) -> No
         DBAPIError, match=r"pricing\.user_caps has no row(.|\n)*INSERT INTO pricing\.user_caps"
     ):
         core.heartbeat("ann", (QUOTE, "AAPL"))
+
+
+# Reads
+
+
+def read_all(owner_url: str, symbols: list[str]) -> list[str]:
+    """Read prices as a client, each in a transaction of its own; returns the notices."""
+    notices: list[str] = []
+    with psycopg.connect(owner_url, autocommit=True) as client:
+        client.add_notice_handler(lambda one: notices.append(str(one.message_primary)))
+        client.execute("SELECT pricing.price(s) FROM unnest(%s::text[]) AS s", [symbols])
+    return notices
+
+
+def listed(core: Core, count: int) -> list[str]:
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'R' || n FROM generate_series(1, :n) AS n",
+        n=count,
+    )
+    return [f"R{number}" for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(("per_user", "per_minute"), [(5, 5), (5, 5000), (10_000, 5)])
+def test_b7_reads_are_capped(
+    core: Core, owner_url: str, clock: Clock, per_user: int, per_minute: int
+) -> None:
+    """Two thousand reads of a client with caps of 5 made four thousand tasks."""
+    caps(core, per_user, per_minute)
+    symbols = listed(core, 2000)
+    notices = read_all(owner_url, symbols)
+    assert any("asks for too many prices in a minute, so equity_" in one for one in notices)
+    core.enqueue_due()
+    assert len(core.tasks()) == 5
+    read_all(owner_url, symbols)
+    core.enqueue_due()
+    assert len(core.tasks()) == 5, "not in this minute"
+    clock.advance(61)
+    read_all(owner_url, symbols)
+    core.enqueue_due()
+    assert len(core.tasks()) == 10
+
+
+def test_b7_a_price_that_is_asked_for_already_uses_up_nothing(core: Core, owner_url: str) -> None:
+    caps(core, 5, 5)
+    for _ in range(20):
+        assert read_all(owner_url, ["AAPL"]) == []
+    core.enqueue_due()
+    for _ in range(20):
+        assert read_all(owner_url, ["AAPL"]) == []
+    assert len(core.tasks()) == 2
+    assert read_all(owner_url, ["IBM"]) == [], "two more fit"
+
+
+def test_b7_reads_and_heartbeats_share_one_allowance(core: Core, owner_url: str) -> None:
+    caps(core, 100, 10)
+    user = core.one("SELECT session_user::text")
+    core.heartbeat(user, *pairs(9))
+    read_all(owner_url, ["AAPL"])
+    with pytest.raises(CapExceeded):
+        core.heartbeat(user, *pairs(2, "T"))
+    core.enqueue_due()
+    assert len(core.tasks()) == 10

@@ -157,6 +157,7 @@ def test_a_run_that_dies_with_tasks_left_is_told(cli: CommandLine, core: Core) -
 
 def test_g6_a_backfill_that_was_cancelled_meanwhile_is_told_as_that(cli: CommandLine, core: Core) -> None:
     """Nothing of it failed, and `queue list --status failed` would show nothing."""
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     plan: dict[str, Any] = {"type": DAILY, "first": FIRST, "last": LAST, "run": "0b5e"}
     (planned,) = core.rows("SELECT * FROM pricing.plan_backfill(:type, :first, :last, NULL, :run)", **plan)
     core.complete(core.claim_one())

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.usefixtures("still")
 URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
 KEYS = {
+    "unqueued",
+    "left_out",
     *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "refused", "types"),
     "paused",
     *(
@@ -71,6 +73,7 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "breaker_seconds": None,
         "breaker_reason": None,
         "stop": None,
+        "unannounced_calls": 0,
         "keys": {
             "default": {
                 "is_active": True,

@@ -103,10 +103,19 @@ def test_contract_06a_usage_is_counted_on_the_wire(core: Core) -> None:
         work_until(refresher, is_idle(core))
         assert core.task(CODE).status == "completed"
         assert core.allowance(MFAPI).used_bytes == server.sent < 9000
+        assert core.allowance(MFAPI).unannounced_calls == 1, "an operator sees it in status"
     with ScriptedServer(unannounced) as server, ProviderClient(PROVIDERS[MFAPI], server.url) as client:
         assert client.fetch(Fetcher.NAV, [CODE]).content_length_missing, (
             "and a size that is kept back is noticed"
         )
+    plain = json.dumps(fund(CODE, {"date": day(core), "nav": "10.5"})).encode()
+    with (
+        ScriptedServer(lambda connection: connection.answer(plain)) as server,
+        refreshing(core.engine, server.url) as refresher,
+    ):
+        core.enqueue(NAV, CODE)
+        work_until(refresher, is_idle(core))
+    assert core.allowance(MFAPI).unannounced_calls == 1
 
 
 def test_contract_14_old_data_under_a_fresh_answer_is_refused(core: Core, clock: Clock) -> None:

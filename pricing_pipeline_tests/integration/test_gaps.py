@@ -25,6 +25,7 @@ HOLIDAY = "2026-03-18"
 def _trading_days(core: Core, clock: Clock) -> None:
     """Weekdays of 2026 but one, 14:30 to 21:00 UTC. Now it is Tuesday, March 31st, 21:05: the close is not out yet."""
     clock.set(datetime(2026, 3, 31, 21, 5, tzinfo=UTC))
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 1")
     days = [date(2026, 1, 1) + timedelta(days=n) for n in range(365)]
     days = [day for day in days if day.weekday() < 5 and str(day) != HOLIDAY]
     core.call(
@@ -146,6 +147,7 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
         (DAILY, "2026-03-30", "2026-03-30", 1, "not_asked", None),
         (DAILY, "2026-03-31", "2026-03-31", 1, "not_published", None),
     ]
+    assert said.json["market_closed"] == {DAILY: []}
     shown = cli(*arguments)
     assert "not_published" in shown.stdout
     assert "backfill equity_daily --from 2026-03-24 --to 2026-03-30 --symbols AAPL" in shown.stderr
@@ -153,6 +155,15 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     assert "no data type of daily values applies to NOPE" in cli("gaps", "NOPE").error
     core.rows("UPDATE pricing.instruments SET calendar = 'XLON' WHERE symbol = 'AAPL'")
     assert "AAPL has no trading calendar with sessions (its calendar: XLON)" in cli(*arguments).error
+
+
+def test_f8_a_holiday_shows_as_such(cli: CommandLine, core: Core) -> None:
+    """It is no gap, and whoever looks for its value is told so; weekends are not worth a line."""
+    store(core, "03-17", "03-19")
+    arguments = ("gaps", "AAPL", "--from", "2026-03-14", "--to", "2026-03-22")
+    assert cli(*arguments, "--json").json["market_closed"] == {DAILY: [HOLIDAY]}
+    (line,) = [line for line in cli(*arguments).stdout.splitlines() if "market_closed" in line]
+    assert line.split() == [DAILY, HOLIDAY, HOLIDAY, "0", "market_closed", "a", "holiday"]
 
 
 def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandLine, core: Core) -> None:
@@ -164,9 +175,9 @@ def test_f8_gaps_and_revisions_are_marked_where_a_history_is_drawn(cli: CommandL
     )
     arguments = ("history", "AAPL", "--data-type", DAILY, "--from", "2026-03-01", "--plot")
     title, *lines = cli(*arguments).stdout.splitlines()
-    assert title == "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; • 1 revised", (
-        "a holiday is no gap"
-    )
+    assert title == (
+        "AAPL equity_daily, 3 values, USD; ┊ 2 trading days missing; closed on 1 holiday; • 1 revised"
+    ), "a holiday is no gap"
     (top, *_) = lines
     dots, labels = lines[-2:]
     begin = labels.index("2026-03-16")
@@ -257,6 +268,14 @@ def test_f10_a_backfill_is_costed_before_it_runs(core: Core) -> None:
     assert planned == one.tasks
     assert core.one("SELECT sum(est_bytes) FROM pricing.api_call_queue_live") == one.wire_bytes
     assert estimate(core) == [], "what is queued costs nothing more"
+
+
+def test_f10_spans_that_share_a_call_are_costed_as_one(core: Core) -> None:
+    core.rows("UPDATE pricing.provider_capabilities SET window_batch_size = 120")
+    (one,) = estimate(core)
+    assert (one.tasks, one.calls, one.units) == (5, 1, 5)
+    (two,) = estimate(core, Window(date(2020, 1, 1), date(2025, 12, 31)))
+    assert (two.tasks, two.calls) == (5, 3), "two of six years each"
 
 
 def test_f10_the_time_is_that_of_the_limit_that_binds(core: Core) -> None:

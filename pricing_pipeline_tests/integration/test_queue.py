@@ -9,6 +9,8 @@ import random
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -173,16 +175,28 @@ def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
     core.enqueue(FX, "EUR/USD")
     core.enqueue(DAILY, "FB", days=SPRING)
     core.enqueue(DAILY, "GOOG", days=SPRING)
+    core.enqueue(DAILY, "NFLX", days=(SPRING[0] - timedelta(days=1), SPRING[1]))
     core.enqueue(DAILY, "MSFT")
     seen = {(call.data_type, call.window, tuple(sorted(call.symbols))) for call in core.claim(max_calls=9)}
-    # Long answers travel alone: window_batch_size is 1.
     assert seen == {
         (QUOTE, None, ("AAPL", "IBM")),
         (FX, None, ("EUR/USD",)),
-        (DAILY, Window(*SPRING), ("FB",)),
-        (DAILY, Window(*SPRING), ("GOOG",)),
+        (DAILY, Window(*SPRING), ("FB", "GOOG")),
+        (DAILY, Window(SPRING[0] - timedelta(days=1), SPRING[1]), ("NFLX",)),
         (DAILY, None, ("MSFT",)),
     }
+
+
+@pytest.mark.parametrize(
+    ("days", "most"), [(1, 120), (30, 120), (50, 120), (100, 60), (366, 16), (3000, 2), (5000, 1)]
+)
+def test_f1_spans_share_a_call_while_its_answer_stays_short(core: Core, days: int, most: int) -> None:
+    """Twelve Data takes up to 120 symbols a call; of all of them together a call asks for 6,000 days."""
+    core.rows("UPDATE pricing.provider_limits SET units = 1000000")
+    first = date(2010, 1, 1)
+    core.enqueue(DAILY, *symbols(130), days=(first, first + timedelta(days=days - 1)))
+    sizes = [len(call.tasks) for call in core.claim(max_calls=2)]
+    assert sizes == [most, min(most, 130 - most)]
 
 
 def test_b17_no_claim_goes_past_max_calls(core: Core) -> None:
@@ -376,6 +390,55 @@ def test_b9_a_clock_that_is_set_back_over_the_end_of_a_week_costs_no_finished_ta
     clock.advance(14 * 86_400 + 7200)
     core.one("SELECT pricing.prune()")
     assert core.statuses() == {}
+
+
+def finish_one(core: Core, symbol: str) -> None:
+    core.enqueue(QUOTE, symbol)
+    core.complete(core.claim_one())
+
+
+def test_b9_a_missing_leaf_keeps_no_task_from_finishing(core: Core, clock: Clock) -> None:
+    for leaf in range(8):
+        core.rows(f"DROP TABLE pricing.api_call_queue_completed_{leaf}")
+    finish_one(core, "AAPL")
+    assert core.statuses() == {"AAPL": "completed"}
+    core.one("SELECT pricing.prune()")
+    clock.advance(6.9 * 86_400)
+    core.one("SELECT pricing.prune()")
+    assert core.statuses() == {"AAPL": "completed"}
+    clock.advance(8.1 * 86_400)
+    core.one("SELECT pricing.prune()")
+    assert core.statuses() == {}
+
+
+@given(
+    pauses=st.lists(st.integers(0, 90), min_size=1, max_size=8),
+    missing=st.frozensets(st.integers(0, 7), max_size=3),
+)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old(
+    core: Core, clock: Clock, pauses: list[int], missing: frozenset[int]
+) -> None:
+    """Invariant: whenever pruning runs, and however long nothing ran before it, what finished in the last seven days is
+    there, and nothing that finished more than fifteen days ago."""
+    core.rows("TRUNCATE pricing.api_call_queue")
+    for leaf in range(8):
+        core.rows(
+            f"CREATE TABLE IF NOT EXISTS pricing.api_call_queue_completed_{leaf}"
+            f" PARTITION OF pricing.api_call_queue_completed (PRIMARY KEY (id)) FOR VALUES IN ({leaf})"
+        )
+    for leaf in missing:
+        core.rows(f"DROP TABLE pricing.api_call_queue_completed_{leaf}")
+    ages: dict[str, int] = {}
+    for number, days in enumerate(pauses):
+        clock.advance(days * 86_400)
+        ages = {symbol: age + days for symbol, age in ages.items()}
+        finish_one(core, f"S{number}")
+        ages[f"S{number}"] = 0
+        core.one("SELECT pricing.prune()")
+        kept = set(core.statuses())
+        assert {symbol for symbol, age in ages.items() if age < 7} <= kept
+        assert kept <= {symbol for symbol, age in ages.items() if age <= 15}
 
 
 # Reading

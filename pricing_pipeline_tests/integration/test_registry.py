@@ -296,8 +296,8 @@ def test_b2_a_weird_name_is_refused_wherever_it_stands(core: Core, column: str) 
         plain = {"table_name": "my_prices", "symbol_column": "ticker", "timestamp_column": "loaded_at"}
     before = relations(core)
     for name in WEIRD:
-        if (column, name) == ("table_name", ""):
-            continue  # asks for a table to be made
+        if (column, name) in (("table_name", ""), ("staleness_function", "")):
+            continue  # asks for a table to be made, or for the usual judge
         with pytest.raises(DBAPIError):
             add(core, **{**plain, column: name})
         assert relations(core) == before, name
@@ -478,3 +478,75 @@ def test_b1_a_type_whose_table_has_vanished_can_be_retired_and_not_revived(core:
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'crypto_quote'")
     with pytest.raises(DBAPIError, match=r"pricing\.my_prices does not exist"):
         core.rows("UPDATE pricing.data_type_registry SET is_active = true WHERE data_type = 'crypto_quote'")
+
+
+# What a fetcher fits
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "asset_class"),
+    [
+        ("nav", "equity"),
+        ("nav", "crypto"),
+        ("income_statement", "fx"),
+        ("profile", "crypto"),
+        ("splits", "index"),
+    ],
+)
+def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(
+    core: Core, fetcher: str, asset_class: str
+) -> None:
+    """Seed contract 5: an equity fed by NAVs."""
+    with pytest.raises(DBAPIError) as caught:
+        add(core, fetcher=fetcher, asset_class=asset_class)
+    said = registry.reason(caught.value)
+    assert f"data type crypto_quote: the fetcher {fetcher} does not fit the asset class {asset_class}" in said
+    assert "quote and daily_bars fit every class" in said
+    add(core)
+    if fetcher == "nav":
+        with pytest.raises(DBAPIError, match="does not fit"):
+            core.rows(
+                "UPDATE pricing.data_type_registry SET fetcher = 'nav' WHERE data_type = 'crypto_quote'"
+            )
+        with pytest.raises(DBAPIError, match="does not fit"):
+            core.rows(
+                "UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'"
+            )
+
+
+def test_b18_a_type_that_stands_can_be_changed_and_retired(core: Core) -> None:
+    """Made before the rule."""
+    core.rows("ALTER TABLE pricing.data_type_registry DISABLE TRIGGER apply_fetcher")
+    core.rows("UPDATE pricing.data_type_registry SET asset_class = 'equity' WHERE data_type = 'mf_nav'")
+    core.rows("ALTER TABLE pricing.data_type_registry ENABLE TRIGGER apply_fetcher")
+    core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 7 WHERE data_type = 'mf_nav'")
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "judge"),
+    [
+        ("quote", "is_data_stale"),
+        ("daily_bars", "is_market_stale"),
+        ("nav", "is_market_stale"),
+        ("profile", "is_data_stale"),
+    ],
+)
+def test_f7_daily_values_follow_their_market_unless_told_otherwise(
+    core: Core, fetcher: str, judge: str
+) -> None:
+    insert = (
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class{more})"
+        " VALUES (:name, :fetcher, 5, 'fund'{value})"
+    )
+    core.rows(insert.format(more="", value=""), name="plain", fetcher=fetcher)
+    core.rows(
+        insert.format(more=", staleness_function", value=", 'is_data_stale'"), name="told", fetcher=fetcher
+    )
+    judges = dict(
+        tuple(row)
+        for row in core.rows(
+            "SELECT data_type, staleness_function FROM pricing.data_type_registry WHERE data_type IN ('plain', 'told')"
+        )
+    )
+    assert judges == {"plain": judge, "told": "is_data_stale"}

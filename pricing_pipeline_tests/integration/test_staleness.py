@@ -159,6 +159,39 @@ def test_b7_reads_of_what_a_judge_never_calls_fresh_ask_once_per_ttl(core: Core,
     assert core.one(ask) == 2
 
 
+@pytest.mark.parametrize("judge", ["is_data_stale", "is_market_stale"])
+def test_b4_a_ttl_that_is_none_is_the_fault_of_its_row(core: Core, clock: Clock, judge: str) -> None:
+    """In a table of one's own. That pair has the type's TTL, the others keep theirs, and the row is named."""
+    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "INSERT INTO pricing.mine VALUES ('AAPL', pricing.clock(), 0), ('IBM', pricing.clock(), 4),"
+        " ('MSFT', pricing.clock(), -3), ('GOOG', pricing.clock(), NULL)"
+    )
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
+        " timestamp_column, staleness_function, asset_class)"
+        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
+        judge=judge,
+    )
+    symbols = ("AAPL", "IBM", "MSFT", "GOOG")
+    core.heartbeat("ann", *(("own", symbol) for symbol in symbols))
+    assert core.tasks() == [], "all are fresh"
+    core.call("SELECT pricing.reconcile_demand()")
+    core.call("SELECT pricing.reconcile_demand()")
+    (warned,) = core.rows("SELECT subject, message FROM pricing.warnings")
+    assert warned.subject == "own"
+    assert "cache_ttl_minutes of pricing.mine is not positive for 2 symbol(s), such as AAPL" in warned.message
+    clock.advance(5 * MINUTE)
+    core.heartbeat("ann", *(("own", symbol) for symbol in symbols))
+    core.enqueue_due()
+    assert set(core.statuses()) == {"IBM"}
+    stale = "SELECT string_agg(s, ',') FROM unnest(CAST(:symbols AS text[])) AS s WHERE pricing.is_pair_stale('own', s)"
+    assert core.one(stale, symbols=list(symbols)) == "IBM"
+    clock.advance(10 * MINUTE)
+    core.enqueue_due()
+    assert set(core.statuses()) == set(symbols)
+
+
 def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
     core.break_judge(FX)
     assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2

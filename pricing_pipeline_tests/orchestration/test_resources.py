@@ -165,7 +165,7 @@ def test_g4_the_real_services_get_the_key_and_nobody_else_does(
         monkeypatch.setenv("PRICING_TWELVEDATA_API_KEY", CANARY)
         good = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01")
         assert good.success
-        assert len(service.calls()) == 5
+        assert [call["units"] for call in service.calls()] == [5], "all five in one call"
         # What the provider echoes of the key, and what it refuses, must not come back with it.
         core.rows(
             "INSERT INTO pricing.instruments (asset_class, symbol, verified_at)"

@@ -56,7 +56,7 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
 def test_b14_b8_one_bad_cron_expression_takes_nothing_else_down(stage: Stage, core: Core, cron: str) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
-        " refresh_schedule) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron)",
+        " refresh_schedule, asset_class) VALUES ('bad_nav', 'nav', 5, 'scheduled', :cron, 'fund')",
         cron=cron,
     )
     stage.reload()
@@ -71,7 +71,7 @@ def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> N
     for name in ("watched", "refresh", "prices", "check_prices", "refresh_watched"):
         core.rows(
             "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, refresh_strategy,"
-            " refresh_schedule) VALUES (:name, 'nav', 5, 'scheduled', '0 1 * * *')",
+            " refresh_schedule, asset_class) VALUES (:name, 'nav', 5, 'scheduled', '0 1 * * *', 'fund')",
             name=name,
         )
     stage.reload()

@@ -13,6 +13,9 @@ BEGIN
     ELSIF kind.history_from IS NULL THEN
         RAISE EXCEPTION 'data type % keeps no history that could be backfilled', wanted_type
             USING HINT = 'Set history_from in the registry if its provider has history.', ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class) THEN
+        RAISE EXCEPTION 'there is no instrument of the asset class %, so there is nothing of % to backfill', kind.asset_class, wanted_type
+            USING HINT = 'Watching a symbol makes one; docs/adding-a-data-type.md says how to add many.', ERRCODE = 'invalid_parameter_value';
     ELSIF from_day > to_day THEN
         RAISE EXCEPTION 'the range % to % is upside down', from_day, to_day
             USING HINT = 'Give the earlier day first.', ERRCODE = 'invalid_parameter_value';
@@ -39,18 +42,20 @@ BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     RETURN QUERY
     WITH wanted AS MATERIALIZED (
-        SELECT i.symbol, i.calendar, greatest(from_day, pricing.listed_from(wanted_type, i.symbol)) AS first_day,
+        SELECT u.symbol, u.calendar, greatest(from_day, pricing.listed_from(wanted_type, u.symbol)) AS first_day,
                -- Without a provider it is one task, which enqueue turns into a dead one that says so.
                coalesce(c.max_window_days, 1000000) AS days
-        FROM pricing.instruments i
+        FROM pricing.universe u
         -- The shortest span that any of its providers takes: it may be given to another one.
         LEFT JOIN LATERAL (
             SELECT min(x.max_window_days) AS max_window_days
             FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
             JOIN pricing.provider_capabilities x ON x.provider = r.provider AND x.fetcher = kind.fetcher
-            WHERE r.data_type = wanted_type AND (r.symbol = i.symbol OR r.symbol IS NULL) AND r.is_active) c ON true
-        WHERE i.asset_class = kind.asset_class AND i.is_active AND i.update_mode = 'api'
-          AND CASE WHEN only_symbols IS NULL THEN i.verified_at IS NOT NULL ELSE i.symbol = ANY (only_symbols) END),
+            WHERE r.data_type = wanted_type AND (r.symbol = u.symbol OR r.symbol IS NULL) AND r.is_active) c ON true
+        WHERE u.data_type = wanted_type
+          -- Who names a symbol wants it asked for once more.
+          AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
+                   ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END),
     unanswered AS MATERIALIZED (
         SELECT w.symbol, w.calendar, w.days, lower(gap) AS first_day, upper(gap) - 1 AS last_day
         FROM wanted w
@@ -107,6 +112,21 @@ COMMENT ON FUNCTION pricing.missing_windows(text, date, date, text[]) IS
     'The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.';
 
 
+CREATE OR REPLACE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce(jsonb_object_agg(w.reason, w.symbols), '{}') FROM (
+        SELECT x.reason, count(*) AS symbols FROM (
+            SELECT u.left_out AS reason FROM pricing.universe u WHERE only_symbols IS NULL AND u.data_type = wanted_type
+            UNION ALL
+            SELECT CASE WHEN u.symbol IS NULL THEN 'no_instrument' ELSE nullif(u.left_out, 'unknown_symbol') END
+            FROM (SELECT DISTINCT unnest(only_symbols) AS symbol) s
+            LEFT JOIN pricing.universe u ON u.data_type = wanted_type AND u.symbol = s.symbol) x
+        WHERE x.reason IS NOT NULL GROUP BY 1) w
+$$;
+COMMENT ON FUNCTION pricing.left_out(text, text[]) IS
+    'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.';
+
+
 CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
 RETURNS TABLE (provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds float8,
                quota_bytes bigint, used_bytes bigint, left_bytes bigint)
@@ -127,7 +147,7 @@ BEGIN
     alike AS (
         SELECT w.provider, w.first_day, w.last_day, count(*) AS tasks FROM windows w GROUP BY 1, 2, 3),
     asked AS (
-        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(c.window_batch_size, 1)))::bigint AS calls,
+        SELECT a.provider, sum(a.tasks)::bigint AS tasks, sum(ceil(a.tasks::numeric / coalesce(pricing.batch_of(c, a.first_day, a.last_day), 1)))::bigint AS calls,
                sum(a.tasks * (1000 + ceil((a.last_day - a.first_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0))))::bigint AS wire_bytes
         FROM alike a
         LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (a.provider, kind.fetcher)
@@ -145,7 +165,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT pricing.bytes_used(a.provider, now_) AS bytes) used
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(q.est_bytes), 0) AS bytes FROM pricing.api_call_queue_live q
-        WHERE q.provider = a.provider AND q.backfill_id IS NOT NULL AND q.status <> 'processing') queued
+        WHERE q.provider = a.provider AND q.status <> 'processing') queued
     -- How long its calls took lately; half a second while nobody knows.
     CROSS JOIN LATERAL (
         SELECT coalesce(avg(extract(epoch FROM l.finished_at - l.started_at)), 0.5) AS seconds
@@ -170,7 +190,7 @@ COMMENT ON FUNCTION pricing.cost_backfill(text, date, date, text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.plan_backfill(
     wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL, run text DEFAULT NULL,
-    OUT backfill_id uuid, OUT tasks integer)
+    OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb)
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     plan record;
@@ -178,8 +198,9 @@ BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     -- Two plans at once would both find the same gaps.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
-    INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id)
-    VALUES (wanted_type, from_day, to_day, only_symbols, run) RETURNING b.backfill_id INTO backfill_id;
+    left_out := pricing.left_out(wanted_type, only_symbols);
+    INSERT INTO pricing.backfills AS b (data_type, window_start, window_end, symbols, run_id, left_out)
+    VALUES (wanted_type, from_day, to_day, only_symbols, run, plan_backfill.left_out) RETURNING b.backfill_id INTO backfill_id;
 
     SELECT array_agg(w.symbol) AS symbols, array_agg(-2) AS priorities,
            array_agg(w.first_day) AS starts, array_agg(w.last_day) AS ends INTO plan
@@ -192,7 +213,7 @@ BEGIN
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument that a provider has confirmed. Counts what was queued already, too: zero tasks = everything is there.';
+    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = everything else is there.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void

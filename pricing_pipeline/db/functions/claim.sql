@@ -260,6 +260,18 @@ COMMENT ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, in
     'Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim''s order (urgency = -priority).';
 
 
+CREATE OR REPLACE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF last_day = 'infinity' THEN
+        RETURN able.batch_size;
+    END IF;
+    RETURN greatest(1, least(able.window_batch_size, able.window_days_per_call / (last_day - first_day + 1)));
+END $$;
+COMMENT ON FUNCTION pricing.batch_of(pricing.provider_capabilities, date, date) IS
+    'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.';
+
+
 CREATE OR REPLACE FUNCTION pricing.group_calls(
     wanted_provider text, picked pricing.picked_task[], at_most integer)
 RETURNS TABLE (data_type text, fetcher text, window_start date, window_end date, units_per_call integer, units_per_symbol integer,
@@ -277,7 +289,7 @@ BEGIN
                picked[n:n + batch.size - 1]
         FROM pricing.data_type_registry r JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
         CROSS JOIN LATERAL (
-            SELECT greatest(1, CASE WHEN picked[1].window_end = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / picked[1].parts) AS size) batch
+            SELECT greatest(1, pricing.batch_of(c, picked[1].window_start, picked[1].window_end) / picked[1].parts) AS size) batch
         CROSS JOIN LATERAL generate_series(1, cardinality(picked), batch.size) AS n
         WHERE r.data_type = picked[1].data_type LIMIT at_most;
         RETURN;
@@ -296,7 +308,7 @@ BEGIN
     FROM kinds k JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
     CROSS JOIN LATERAL (
-        SELECT greatest(1, CASE WHEN k.window_end = 'infinity' THEN c.batch_size ELSE c.window_batch_size END / k.parts) AS size) batch
+        SELECT greatest(1, pricing.batch_of(c, k.window_start, k.window_end) / k.parts) AS size) batch
     CROSS JOIN LATERAL generate_series(1, cardinality(k.tasks), batch.size) AS n
     ORDER BY k.turns[n] LIMIT at_most;
 END $$;

@@ -50,7 +50,7 @@ BEGIN
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers.
     IF NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(array_agg(r.data_type), array_agg(i.symbol))
+        PERFORM pricing.request_reads(session_user::pg_catalog.text, array_agg(r.data_type), array_agg(i.symbol))
         FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
         WHERE i.symbol = wanted_symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
     END IF;
@@ -89,7 +89,7 @@ BEGIN
     JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(ARRAY[wanted_type], ARRAY[wanted_symbol]);
+        PERFORM pricing.request_reads(session_user::pg_catalog.text, ARRAY[wanted_type], ARRAY[wanted_symbol]);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS

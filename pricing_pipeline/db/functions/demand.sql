@@ -232,6 +232,32 @@ COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
     'Refuses (53400) what goes past a user''s caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.';
 
 
+CREATE OR REPLACE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    each interval := (SELECT interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user) FROM pricing.user_caps c);
+    spent timestamptz;
+    admitted integer;
+BEGIN
+    -- A read waits for nobody: while another session of the user begins pairs, it asks for none.
+    SELECT a.spent_until INTO spent FROM pricing.user_allowances a WHERE a.user_id = admit_reads.user_id FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM pricing.user_allowances a WHERE a.user_id = admit_reads.user_id) THEN
+        RETURN 0;
+    END IF;
+    spent := greatest(spent, now_);
+    admitted := least(new_pairs, floor((60 - extract(epoch FROM spent - now_)) / extract(epoch FROM each)));
+    IF coalesce(admitted, 0) <= 0 THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO pricing.user_allowances AS a (user_id, spent_until) VALUES (admit_reads.user_id, spent + each * admitted)
+    ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE SET spent_until = excluded.spent_until;
+    RETURN admitted;
+END $$;
+COMMENT ON FUNCTION pricing.admit_reads(text, integer) IS
+    'How many new pairs the reads of a user may ask for now: in a minute as many as it may begin to watch, and no more than it may watch at once. They count against the same allowance.';
+
+
 CREATE OR REPLACE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     -- Whoever holds the row is claiming it or raising it, so there is nothing to wait for.

@@ -98,3 +98,19 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
     'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, queued, not_published, not_asked. Only what failed or was never asked for is worth a call.';
+
+
+CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT d.day::date
+    FROM pricing.calendars c
+    CROSS JOIN LATERAL generate_series(greatest(from_day, c.sessions_from)::timestamp, least(to_day, c.sessions_to)::timestamp, interval '1 day') AS d (day)
+    WHERE c.calendar = wanted_calendar
+      AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s WHERE s.calendar = wanted_calendar AND s.session = d.day::date)
+      -- A Sunday is no holiday where nobody trades on Sundays.
+      AND EXISTS (SELECT FROM pricing.calendar_sessions s
+                  WHERE s.calendar = wanted_calendar AND s.session IN (d.day::date - 7, d.day::date + 7, d.day::date - 14, d.day::date + 14))
+    ORDER BY 1
+$$;
+COMMENT ON FUNCTION pricing.closed_days(text, date, date) IS
+    'The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.';

@@ -163,6 +163,13 @@ END $$;
 COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, text) IS 'Closes a call and books its wire bytes, once; false when it was closed before.';
 
 
+CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.collector_call_log c SET is_unannounced = true WHERE c.call_id = answered
+$$;
+COMMENT ON FUNCTION pricing.note_unannounced(bigint) IS 'Notes that the answer of a call came without saying how long it is.';
+
+
 CREATE OR REPLACE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -231,15 +238,100 @@ END $$;
 COMMENT ON FUNCTION pricing.expire_calls() IS 'Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.';
 
 
-CREATE OR REPLACE FUNCTION pricing.spent_quota_of(wanted_type text, priority integer) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    room bigint;
 BEGIN
-    RETURN (SELECT p.provider FROM pricing.chosen_routes r JOIN pricing.data_collectors p USING (provider)
-            WHERE r.data_type = wanted_type AND r.symbol IS NULL
-              AND pricing.bytes_used(p.provider, pricing.clock()) >= pricing.quota_for(p.quota_bytes, priority));
+    SELECT pricing.quota_for(p.quota_bytes, least_priority) - pricing.bytes_used(p.provider, pricing.clock()) INTO room
+    FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
+    -- Mostly the quota is far away: no more tasks fit into the pages of the table (100 bytes are the least that one takes), and
+    -- none is twice as large as the largest of today. Where that is not enough to know, those that wait are counted.
+    IF more_bytes + pg_catalog.pg_relation_size('pricing.api_call_queue_live') / 100 * (
+            SELECT 2 * greatest(max(r.estimated_data_size_bytes),
+                                (SELECT ceil(max(s.bytes)) FROM pricing.size_estimates s WHERE s.per = 'symbol'))
+            FROM pricing.data_type_registry r) <= room THEN
+        RETURN NULL;
+    END IF;
+    -- What is in work has its bytes reserved.
+    room := room - (SELECT coalesce(sum(q.est_bytes), 0) FROM pricing.api_call_queue_live q
+                    WHERE q.provider = wanted_provider AND q.run_after IS NULL AND (-q.priority) <= -least_priority AND q.status = 'pending')
+                 - (SELECT coalesce(sum(q.est_bytes), 0) FROM pricing.api_call_queue_live q
+                    WHERE q.provider = wanted_provider AND q.run_after IS NOT NULL AND q.priority >= least_priority);
+    RETURN CASE WHEN room < more_bytes THEN greatest(room, 0) END;
 END $$;
-COMMENT ON FUNCTION pricing.spent_quota_of(text, integer) IS
-    'The provider of a data type, if it has spent what its quota leaves for work of this priority; otherwise NULL.';
+COMMENT ON FUNCTION pricing.queue_room(text, integer, bigint) IS
+    'The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.';
+
+
+CREATE OR REPLACE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    IF pricing.queue_room(wanted_provider, least_priority, more_bytes) IS NULL THEN
+        RETURN NULL;
+    ELSIF NOT pricing.take_turn('queue_room ' || wanted_provider) THEN
+        RETURN 0;
+    END IF;
+    RETURN pricing.queue_room(wanted_provider, least_priority, more_bytes); -- whoever had the turn may have filled it
+END $$;
+COMMENT ON FUNCTION pricing.take_room(text, integer, bigint) IS
+    'What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has none, and looks again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.within_quota(
+    wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[])
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    least_priority integer := (SELECT least(min(p), 0) FROM unnest(priorities) AS p);
+BEGIN
+    fitting := symbols;
+    fitting_priorities := priorities;
+    IF NOT EXISTS (
+        SELECT FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, r.data_type, 'symbol')
+        WHERE r.data_type = wanted_type AND pricing.queue_room(
+            r.provider, least_priority, cardinality(symbols) * ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) IS NOT NULL) THEN
+        RETURN;
+    END IF;
+    WITH asked AS MATERIALIZED (
+        SELECT u.symbol, u.priority, (pricing.route(wanted_type, u.symbol)).provider FROM unnest(symbols, priorities) AS u (symbol, priority)),
+    sized AS (
+        SELECT a.*, sum(ceil(coalesce(s.bytes, k.estimated_data_size_bytes)))
+                        OVER (PARTITION BY a.provider ORDER BY a.priority DESC, a.symbol) AS bytes
+        FROM asked a JOIN pricing.data_type_registry k ON k.data_type = wanted_type
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (a.provider, wanted_type, 'symbol')),
+    rooms AS MATERIALIZED (
+        SELECT z.provider, pricing.take_room(z.provider, least_priority, max(z.bytes)::bigint) AS room FROM sized z WHERE z.provider IS NOT NULL GROUP BY 1),
+    judged AS (
+        SELECT z.symbol, z.priority, coalesce(z.bytes <= r.room, true) AS is_fitting FROM sized z LEFT JOIN rooms r USING (provider))
+    SELECT array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE j.is_fitting), array_agg(j.priority ORDER BY j.symbol) FILTER (WHERE j.is_fitting),
+           array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE NOT j.is_fitting)
+    INTO fitting, fitting_priorities, left_out FROM judged j;
+END $$;
+COMMENT ON FUNCTION pricing.within_quota(text, text[], integer[]) IS
+    'Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unqueued_pairs() RETURNS TABLE (provider text, data_type text, pairs bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    RETURN QUERY
+    WITH full_ AS MATERIALIZED (
+        SELECT p.provider, r.data_type FROM pricing.data_collectors p CROSS JOIN pricing.data_type_registry r
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, r.data_type, 'symbol')
+        WHERE p.is_active AND r.is_active
+          AND EXISTS (SELECT FROM pricing.provider_routing x WHERE (x.provider, x.data_type) = (p.provider, r.data_type) AND x.is_active)
+          AND pricing.queue_room(p.provider, 0, ceil(coalesce(s.bytes, r.estimated_data_size_bytes))::bigint) IS NOT NULL)
+    SELECT f.provider, f.data_type, count(*) FROM full_ f JOIN pricing.demand d USING (data_type)
+    WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.held_until, '-infinity') <= now_
+      AND (pricing.route(d.data_type, d.symbol)).provider = f.provider
+    GROUP BY 1, 2 ORDER BY 1, 2;
+END $$;
+COMMENT ON FUNCTION pricing.unqueued_pairs() IS
+    'How many pairs are due and not queued, because the quota of their provider has no room for another one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void
@@ -251,13 +343,13 @@ BEGIN
     SELECT p.provider, p.quota_bytes, b.wanted_bytes,
            greatest(pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes, 0) AS left_bytes INTO short
     FROM (SELECT q.provider, sum(q.est_bytes) FILTER (WHERE q.backfill_id = wanted) AS wanted_bytes,
-                 coalesce(sum(q.est_bytes) FILTER (WHERE q.backfill_id <> wanted AND q.status <> 'processing'), 0) AS other_bytes
-          FROM pricing.api_call_queue_live q WHERE q.backfill_id IS NOT NULL GROUP BY 1) b
+                 coalesce(sum(q.est_bytes) FILTER (WHERE q.backfill_id IS DISTINCT FROM wanted AND q.status <> 'processing'), 0) AS other_bytes
+          FROM pricing.api_call_queue_live q GROUP BY 1) b
     JOIN pricing.data_collectors p USING (provider)
     WHERE b.wanted_bytes > pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes
     ORDER BY 1 LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'the backfill needs about % bytes from %, but % are left: backfills stop at 75 %% of its quota of % bytes, and earlier ones wait',
+        RAISE EXCEPTION 'the backfill needs about % bytes from %, but % are left: backfills stop at 75 %% of its quota of % bytes, and what waits in the queue needs its part',
             short.wanted_bytes, short.provider, short.left_bytes, short.quota_bytes
             USING HINT = 'Ask for fewer days or symbols, try again when bytes of the last 30 days have left the window, or raise quota_bytes in pricing.data_collectors.',
                   ERRCODE = 'invalid_parameter_value';

@@ -27,6 +27,23 @@ COMMENT ON FUNCTION pricing.resolve_tasks() IS
     'Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.';
 
 
+CREATE OR REPLACE FUNCTION pricing.prune_leaf(leaf text, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- Those that finished first have about the lowest ids, so a leaf without old tasks is not read through.
+    EXECUTE pg_catalog.format($query$
+        DELETE FROM pricing.api_call_queue_completed_%1$s c
+        WHERE c.finished_at < $1 - interval '14 days' AND EXISTS (
+            SELECT FROM (SELECT x.finished_at FROM pricing.api_call_queue_completed_%1$s x ORDER BY x.id LIMIT 10000) first
+            WHERE first.finished_at < $1 - interval '14 days')
+        $query$, leaf) USING now_;
+EXCEPTION WHEN undefined_table THEN
+    NULL;
+END $$;
+COMMENT ON FUNCTION pricing.prune_leaf(text, timestamptz) IS
+    'Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -40,26 +57,45 @@ BEGIN
     -- A leaf holds one week. This week's and last week's stay, so a finished task is kept 7 to 14 days; emptying
     -- a leaf needs no DDL on the parent, and nobody writes to an old one. Whoever reads it has precedence: it
     -- holds nobody up, and is emptied another time.
-    FOR back IN 2..7 LOOP
+    FOR back IN 0..7 LOOP
         leaf := (week - back) % 8;
         BEGIN
+            IF back < 2 THEN
+                -- While nothing runs for months, nothing is emptied, and the ring comes round.
+                PERFORM pricing.prune_leaf(leaf::text, now_);
+                CONTINUE;
+            END IF;
             -- The ring's oldest leaf is next week's, too: a clock that was set back may have written there just now.
             IF (SELECT max(c.finished_at) FROM pricing.api_call_queue_completed c WHERE c.ring = leaf::smallint)
                < now_ - interval '7 days' THEN
                 EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
             END IF;
-        EXCEPTION WHEN lock_not_available THEN
-            RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+            WHEN undefined_table THEN
+                NULL; -- what belongs there is in the leaf for the rest
         END;
     END LOOP;
+    PERFORM pricing.prune_leaf('rest', now_);
     DELETE FROM pricing.api_call_queue_dead d
     WHERE d.id IN (SELECT x.id FROM pricing.api_call_queue_dead x
                    WHERE x.resolved_at < now_ - interval '90 days' ORDER BY x.id LIMIT 50000 FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS total = ROW_COUNT;
-    DELETE FROM pricing.collector_call_log c
-    WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
-                        WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS pruned = ROW_COUNT;
+    WITH old AS (
+        DELETE FROM pricing.collector_call_log c
+        WHERE c.call_id IN (SELECT x.call_id FROM pricing.collector_call_log x
+                            WHERE x.started_at < now_ - interval '35 days' AND x.finished_at IS NOT NULL LIMIT 50000 FOR UPDATE SKIP LOCKED)
+        RETURNING c.*),
+    kept AS (
+        -- Prices name the call that brought them for as long as they are.
+        INSERT INTO pricing.past_calls (call_id, provider, key_name, data_type, window_start, window_end, symbols, run_id, worker, started_at,
+                                        finished_at, http_status, wire_bytes)
+        SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
+               nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
+               o.started_at, o.finished_at, o.http_status, o.wire_bytes
+        FROM old o WHERE o.outcome = 'ok' ORDER BY o.call_id)
+    SELECT count(*) INTO pruned FROM old;
     total := total + pruned;
     DELETE FROM pricing.api_data_usage u USING (
         SELECT x.provider, x.hour, x.slot FROM pricing.api_data_usage x WHERE x.hour < now_ - interval '400 days' FOR UPDATE SKIP LOCKED) old
@@ -72,4 +108,4 @@ BEGIN
     RETURN total + pricing.prune_quarantine();
 END $$;
 COMMENT ON FUNCTION pricing.prune() IS
-    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35, warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';
+    'Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.';

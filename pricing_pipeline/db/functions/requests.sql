@@ -22,19 +22,31 @@ COMMENT ON FUNCTION pricing.request_pairs(text, text[], text[]) IS
     'Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.';
 
 
-CREATE OR REPLACE FUNCTION pricing.request_reads(data_types text[], symbols text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION pricing.request_reads(user_id text, data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     missing record := pricing.missing_prices(data_types, symbols);
+    news record;
+    admitted integer;
 BEGIN
-    IF missing.data_types IS NOT NULL THEN
-        PERFORM pricing.request_pairs('read', missing.data_types, missing.symbols);
+    -- What was asked for and is not served yet is nothing new.
+    SELECT array_agg(u.data_type) AS data_types, array_agg(u.symbol) AS symbols, count(*)::integer AS pairs INTO news
+    FROM unnest(missing.data_types, missing.symbols) AS u (data_type, symbol)
+    WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol) AND x.kind = 'read' OFFSET 0);
+    IF news.pairs > 0 THEN
+        admitted := pricing.admit_reads(user_id, news.pairs);
+        PERFORM pricing.request_pairs('read', news.data_types[:admitted], news.symbols[:admitted]) WHERE admitted > 0;
+        IF admitted < news.pairs THEN
+            RAISE NOTICE 'user % asks for too many prices in a minute, so % of % is not fetched now', left(user_id, 60), news.data_types[admitted + 1], news.symbols[admitted + 1]
+                USING HINT = 'Read it again a little later, or raise new_pairs_per_minute and pairs_per_user in pricing.user_caps.';
+        END IF;
     END IF;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN
     NULL; -- the answer is worth more than what it asks for, and the next read asks again
 END $$;
-COMMENT ON FUNCTION pricing.request_reads(text[], text[]) IS 'What a client''s read asks for: what request_prices does, as a request.';
+COMMENT ON FUNCTION pricing.request_reads(text, text[], text[]) IS
+    'What a client''s read asks for: what request_prices does, as a request, within the caps of the user. What goes past them is not asked for, and a notice says so; the read itself is answered.';
 
 
 CREATE OR REPLACE FUNCTION pricing.request_views(data_types text[], symbols text[]) RETURNS void
@@ -104,7 +116,8 @@ BEGIN
         queued := pricing.enqueue_due_pairs(data_types, symbols);
         PERFORM pricing.raise_tasks(data_types, symbols);
     ELSIF kind = 'scheduled' THEN
-        queued := pricing.enqueue_pairs(data_types, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
+        SELECT sum(pricing.enqueue_walked(k.data_type, k.symbols)) INTO queued
+        FROM (SELECT u.data_type, array_agg(u.symbol) AS symbols FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1) k;
     ELSIF kind = 'read' THEN
         queued := pricing.serve_reads(data_types, symbols);
     ELSE

@@ -38,14 +38,25 @@ END $$;
 COMMENT ON FUNCTION pricing.has_detours(text) IS 'Whether some pair of a data type may have to be asked for elsewhere than its first rule says.';
 
 
+CREATE OR REPLACE FUNCTION pricing.broad_route(wanted_type text, OUT provider text, OUT est_bytes bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    SELECT r.provider, ceil(coalesce(s.bytes, k.estimated_data_size_bytes)) INTO broad_route.provider, broad_route.est_bytes
+    FROM pricing.data_type_registry k JOIN pricing.chosen_routes r ON r.data_type = k.data_type AND r.symbol IS NULL
+    LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, k.data_type, 'symbol')
+    WHERE k.data_type = wanted_type AND k.is_active;
+END $$;
+COMMENT ON FUNCTION pricing.broad_route(text) IS
+    'The provider that the symbols of a data type without rules of their own are asked of first, and the bytes of a latest price from it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.common_route(wanted_type text, OUT provider text, OUT est_bytes bigint)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
-    SELECT r.provider, ceil(coalesce(s.bytes, k.estimated_data_size_bytes)) INTO common_route.provider, common_route.est_bytes
-    FROM pricing.data_type_registry k JOIN pricing.chosen_routes r ON r.data_type = k.data_type AND r.symbol IS NULL
-    LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, k.data_type, 'symbol')
-    WHERE k.data_type = wanted_type AND k.is_active AND NOT pricing.has_detours(wanted_type)
-      AND NOT EXISTS (SELECT FROM pricing.provider_routing x WHERE x.data_type = wanted_type AND x.symbol IS NOT NULL);
+    IF NOT pricing.has_detours(wanted_type)
+       AND NOT EXISTS (SELECT FROM pricing.provider_routing x WHERE x.data_type = wanted_type AND x.symbol IS NOT NULL) THEN
+        SELECT r.provider, r.est_bytes INTO common_route.provider, common_route.est_bytes FROM pricing.broad_route(wanted_type) r;
+    END IF;
 END $$;
 COMMENT ON FUNCTION pricing.common_route(text) IS
     'The one provider that is asked for every symbol of a data type, and the bytes of a latest price from it. NULL when some may have to be asked for elsewhere, or nowhere.';
@@ -85,11 +96,18 @@ DECLARE
 BEGIN
     PERFORM pricing.end_hold_off(wanted_type, only_symbols);
     DELETE FROM pricing.route_refusals f WHERE f.data_type = wanted_type AND (wanted_symbol IS NULL OR f.symbol = wanted_symbol);
+    -- What the providers of the old rules did not know, those of the new ones may: schedules ask for it again.
+    UPDATE pricing.api_call_queue_dead d SET resolved_at = pricing.clock()
+    FROM (SELECT x.id FROM pricing.api_call_queue_dead x
+          WHERE x.data_type = wanted_type AND (wanted_symbol IS NULL OR x.symbol = wanted_symbol)
+            AND x.failure_kind = 'unknown_symbol' AND x.resolved_at IS NULL
+          ORDER BY x.id FOR UPDATE SKIP LOCKED) settled
+    WHERE d.id = settled.id;
     PERFORM pricing.reroute_tasks(wanted_type, only_symbols);
     PERFORM pricing.ask_about_held(wanted_type, wanted_symbol);
 END $$;
 COMMENT ON FUNCTION pricing.forget_route(text, text) IS
-    'A rule has changed: refusals are forgotten, hold-offs end, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
+    'A rule has changed: refusals are forgotten, hold-offs end, unknown symbols are asked for again, waiting tasks go where they belong now, and a new second provider is asked about what is held.';
 
 
 CREATE OR REPLACE FUNCTION pricing.detour(ids bigint[], kind text, message text) RETURNS bigint[]

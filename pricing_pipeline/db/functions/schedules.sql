@@ -56,7 +56,8 @@ DECLARE
     walk pricing.schedule_walks;
     room integer;
     found_symbols text[];
-    queued integer;
+    wanted record;
+    route record := pricing.broad_route(wanted_type);
 BEGIN
     SELECT * INTO walk FROM pricing.schedule_walks w
     WHERE w.data_type = wanted_type AND w.walk_slot IS NOT NULL FOR UPDATE SKIP LOCKED;
@@ -64,18 +65,20 @@ BEGIN
     IF walk IS NULL OR room <= 0 THEN
         RETURN 0;
     END IF;
-    IF pricing.spent_quota_of(wanted_type, -1) IS NOT NULL THEN
+    room := least(room, pricing.take_room(route.provider, -1, room * route.est_bytes) / route.est_bytes);
+    IF room = 0 THEN
         -- The walk stays where it is: the slot is postponed, not lost.
         PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
             'the quota of %s leaves nothing for schedules; the slot waits until bytes of the last 30 days have left the window, or quota_bytes is raised',
-            pricing.spent_quota_of(wanted_type, -1)), '53400');
+            route.provider), '53400');
         RETURN 0;
     END IF;
     SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
+        -- By key: of the view alone the whole class would be sorted.
         SELECT i.symbol FROM pricing.instruments i
         WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
           AND i.symbol > walk.walk_after AND (NOT walk.wrapped OR i.symbol <= walk.lap_start)
-          AND i.is_active AND i.update_mode = 'api' AND i.verified_at IS NOT NULL
+          AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, i.symbol)) IS NULL
         ORDER BY i.symbol LIMIT room) x;
     IF cardinality(found_symbols) = room THEN
         walk.walk_after := found_symbols[room];
@@ -91,7 +94,7 @@ BEGIN
     UPDATE pricing.schedule_walks w
     SET walk_slot = walk.walk_slot, walk_after = walk.walk_after, lap_start = walk.lap_start, wrapped = walk.wrapped
     WHERE w.data_type = wanted_type;
-    SELECT pricing.enqueue(wanted_type, array_agg(s), array_agg(-1)) INTO queued FROM unnest(found_symbols) AS s
+    SELECT array_agg(s) AS symbols INTO wanted FROM unnest(found_symbols) AS s
     WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_)
       -- On a Sunday no fund has a newer value than on Saturday.
       AND NOT EXISTS (
@@ -99,10 +102,31 @@ BEGIN
           WHERE r.data_type = wanted_type AND r.staleness_function = 'is_market_stale' AND l.symbol = s
             AND l.fetched_at <= now_ + interval '1 minute'
             AND pricing.next_value_at(wanted_type, s, l.fetched_at, interval '1 minute') > now_);
-    RETURN coalesce(queued, 0);
+    RETURN pricing.enqueue_walked(wanted_type, wanted.symbols);
 END $$;
 COMMENT ON FUNCTION pricing.walk_schedule(text) IS
-    'Queues the next 500 verified, active instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
+    'Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    wanted record;
+BEGIN
+    IF symbols IS NULL THEN
+        RETURN 0;
+    END IF;
+    wanted := pricing.within_quota(wanted_type, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
+    -- The walk has gone on; these have routes of their own, to a provider that has no room.
+    IF wanted.left_out IS NOT NULL THEN
+        PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
+            'the quotas of providers leave nothing for schedules of %s symbols (%s, ...); they wait', cardinality(wanted.left_out), wanted.left_out[1]), '53400');
+        PERFORM pricing.request_pairs('scheduled', array_fill(wanted_type, ARRAY[cardinality(wanted.left_out)]), wanted.left_out);
+    END IF;
+    RETURN pricing.enqueue(wanted_type, wanted.fitting, wanted.fitting_priorities);
+END $$;
+COMMENT ON FUNCTION pricing.enqueue_walked(text, text[]) IS
+    'Queues what a walk has come by, as far as quotas have room for it; the rest is requested, and so asked for until they have. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer

@@ -65,14 +65,25 @@ DECLARE
     now_ timestamptz := pricing.clock();
     kind pricing.data_type_registry;
     route record;
+    room bigint;
     are_new boolean := true; -- mostly none of what is due has a task, or it would not be due
     judged record;
+    wanted record;
 BEGIN
     IF until IS NOT NULL THEN
         PERFORM set_config('lock_timeout', '20ms', true); -- part of a check that has met a lock
     END IF;
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     route := pricing.common_route(wanted_type);
+    IF route.provider IS NOT NULL THEN
+        room := pricing.take_room(route.provider, 0, coalesce(cardinality(symbols), at_most) * route.est_bytes) / route.est_bytes;
+        IF room IS NOT NULL THEN
+            symbols := pricing.most_wanted(wanted_type, room, symbols, queued_until);
+            IF symbols IS NULL THEN
+                RETURN 0;
+            END IF;
+        END IF;
+    END IF;
     LOOP
         BEGIN
             IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
@@ -81,7 +92,8 @@ BEGIN
                     kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
             ELSE
                 EXECUTE pricing.check_statement(
-                    pg_catalog.format('(SELECT x.%1$I AS stamp, x.cache_ttl_minutes AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
+                    -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
+                    pg_catalog.format('(SELECT x.%1$I AS stamp, CASE WHEN x.cache_ttl_minutes > 0 THEN x.cache_ttl_minutes END AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
                                       'ON v.symbol = a.symbol', kind.timestamp_column, kind.table_name, kind.symbol_column),
                     CASE kind.staleness_function WHEN 'is_market_stale'
                          THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) END'
@@ -126,10 +138,15 @@ BEGIN
         ON CONFLICT ON CONSTRAINT check_marks_pkey DO UPDATE SET queued_until = excluded.queued_until;
     END IF;
     IF judged.symbols IS NOT NULL THEN
-        PERFORM pricing.enqueue_pairs(
-            array_fill(wanted_type, ARRAY[cardinality(judged.symbols)]), judged.symbols, judged.viewers, are_new => are_new);
+        wanted := pricing.within_quota(wanted_type, judged.symbols, judged.viewers);
+        PERFORM pricing.put_off(wanted_type, wanted.left_out);
+        IF wanted.fitting IS NOT NULL THEN
+            PERFORM pricing.enqueue_pairs(
+                array_fill(wanted_type, ARRAY[cardinality(wanted.fitting)]), wanted.fitting, wanted.fitting_priorities, are_new => are_new);
+        END IF;
+        judged.queued := judged.queued + coalesce(cardinality(wanted.fitting), 0);
     END IF;
-    RETURN judged.queued + coalesce(cardinality(judged.symbols), 0);
+    RETURN judged.queued;
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RETURN pricing.check_by_halves(
@@ -145,6 +162,36 @@ EXCEPTION
 END $$;
 COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamptz, timestamptz) IS
     'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.most_wanted(wanted_type text, room bigint, wanted text[], queued_until timestamptz) RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+BEGIN
+    IF room = 0 THEN
+        RETURN NULL;
+    END IF;
+    -- What is not among them stays due, and the next check looks again.
+    RETURN (SELECT array_agg(x.symbol) FROM (
+        SELECT d.symbol FROM pricing.demand d
+        WHERE d.data_type = wanted_type AND d.became_due_at IS NULL
+          AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock() ELSE d.symbol = ANY (wanted) END
+        ORDER BY (SELECT count(*) FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) DESC, d.due_at
+        LIMIT room) x);
+END $$;
+COMMENT ON FUNCTION pricing.most_wanted(text, bigint, text[], timestamptz) IS
+    'Of the pairs that are due, or of those that a list names, those that most people watch: as many as there is room for in a quota. NULL = none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' AS $$
+    UPDATE pricing.demand d
+    SET due_at = pricing.clock() + interval '1 minute', became_due_at = NULL, owed_since = least(d.owed_since, d.became_due_at, d.due_at)
+    FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+          WHERE x.data_type = wanted_type AND x.symbol = ANY (symbols) ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) free
+    WHERE (d.data_type, d.symbol) = (free.data_type, free.symbol)
+$$;
+COMMENT ON FUNCTION pricing.put_off(text, text[]) IS
+    'Has pairs that no quota has room for looked at again in a minute. They stay owed since they were.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], for_reader boolean, until timestamptz) RETURNS integer
@@ -341,7 +388,7 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = is_pair_stale.data_type;
     BEGIN
         EXECUTE pg_catalog.format(
-            'SELECT pricing.%I(%s v.%I, coalesce(v.cache_ttl_minutes, $2)) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
+            'SELECT pricing.%I(%s v.%I, CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END) FROM (SELECT $1) AS w (symbol) LEFT JOIN %s v ON v.%I = w.symbol',
             kind.staleness_function, CASE WHEN kind.staleness_function = 'is_market_stale' THEN '$3, $1,' ELSE '' END,
             kind.timestamp_column,
             -- Our own table, and the answers that there is no price.
@@ -410,12 +457,15 @@ BEGIN
                 $query$, kind.table_name, kind.symbol_column, kind.timestamp_column,
                 pg_catalog.format(
                     CASE WHEN kind.staleness_function = 'is_market_stale'
-                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => coalesce(v.cache_ttl_minutes, $3)))'
-                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => coalesce(v.cache_ttl_minutes, $3))' END,
+                         THEN 'pricing.next_value_at($1, x.symbol, greatest(v.%I, l.fetched_at), make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END))'
+                         ELSE 'greatest(v.%I, l.fetched_at) + make_interval(mins => CASE WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $3 END)' END,
                     kind.timestamp_column))
             USING kind.data_type, now_, kind.default_ttl_minutes, kind.is_own;
             GET DIAGNOSTICS moved = ROW_COUNT;
             total := total + moved;
+            IF kind.is_own THEN
+                PERFORM pricing.warn_ttls(kind.data_type, kind.table_name, kind.symbol_column);
+            END IF;
         EXCEPTION
             WHEN lock_not_available THEN
                 RAISE; -- who waits for one lock would wait for each
@@ -427,6 +477,27 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.reconcile_demand() IS
     'Makes due what changed behind our back: rows of tables of one''s own, TTLs of single pairs, tasks of paused instruments. Returns how many pairs are due earlier.';
+
+
+CREATE OR REPLACE FUNCTION pricing.warn_ttls(wanted_type text, own_table text, symbol_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    wrong record;
+BEGIN
+    IF EXISTS (SELECT FROM pricing.warnings w WHERE w.source = 'warn_ttls' AND w.subject = wanted_type
+                                                AND w.at > pricing.clock() - interval '1 hour' AND w.at <= pricing.clock()) THEN
+        RETURN;
+    END IF;
+    EXECUTE pg_catalog.format('SELECT count(*) AS pairs, min(x.%I::text) AS example FROM pricing.%I x WHERE x.cache_ttl_minutes <= 0',
+                              symbol_column, own_table) INTO wrong;
+    IF wrong.pairs > 0 THEN
+        PERFORM pricing.warn('warn_ttls', wanted_type, pg_catalog.format(
+            'cache_ttl_minutes of pricing.%s is not positive for %s symbol(s), such as %s; they have the TTL of the type. Set it to NULL, or to minutes above 0',
+            own_table, wrong.pairs, wrong.example), '22023');
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.warn_ttls(text, text, text) IS
+    'Warns, once an hour, of rows in a table of one''s own whose TTL is not positive. Such a row counts as one without a TTL of its own.';
 
 
 CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer

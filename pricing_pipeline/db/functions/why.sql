@@ -155,6 +155,7 @@ DECLARE
     limit_ timestamptz;
     expected timestamptz;
     provider_ text;
+    size_ bigint;
     stop record;
 BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
@@ -347,11 +348,20 @@ BEGIN
     SELECT r.provider INTO provider_ FROM pricing.route(wanted_type, wanted_symbol) r;
     SELECT count(*) INTO viewers FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     is_held := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (wanted_type, wanted_symbol));
+    size_ := coalesce((SELECT ceil(s.bytes) FROM pricing.size_estimates s WHERE (s.provider, s.data_type, s.per) = (provider_, wanted_type, 'symbol')),
+                      kind.estimated_data_size_bytes);
     since := fetched_at;
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
     IF provider_ IS NULL THEN
         state := 'misconfigured';
         sentence := said || pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', wanted_type, wanted_symbol);
+    ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled'
+          AND 'unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, wanted_symbol)) THEN
+        state := 'unknown_symbol';
+        next_at := NULL;
+        sentence := said || pg_catalog.format(
+            '%s does not know it, so the schedule leaves it out. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed',
+            provider_);
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         state := 'scheduled';
         next_at := NULL;
@@ -373,6 +383,13 @@ BEGIN
             SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (wanted_type, wanted_symbol) AND v.viewed_at > now_ - interval '48 hours') THEN
         state := 'unseen';
         sentence := said || pg_catalog.format('it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price %s', wanted_symbol);
+    ELSIF pair.became_due_at IS NULL AND (pair.due_at <= now_ OR pair.owed_since <= now_)
+          AND pricing.queue_room(provider_, 0, size_) IS NOT NULL THEN
+        state := 'quota_spent';
+        since := least(pair.owed_since, pair.due_at);
+        sentence := said || pg_catalog.format(
+            'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise quota_bytes if your plan allows it',
+            pricing.said_time(since), provider_);
     ELSIF pair.due_at > now_ THEN
         state := 'not_due';
         sentence := said || pg_catalog.format('%s judges it fresh enough; it is looked at again at %s. Nothing is to be done', 'pricing.' || kind.staleness_function, pricing.said_time(next_at));

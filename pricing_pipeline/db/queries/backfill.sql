@@ -1,6 +1,6 @@
 -- name: plan
--- Queue what is missing between two days; returns the backfill and its number of tasks.
-SELECT backfill_id, tasks FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
+-- Queue what is missing between two days; returns the backfill, its number of tasks, and what was left out, by reason.
+SELECT backfill_id, tasks, left_out FROM pricing.plan_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date),
                                                      CAST(:symbols AS text[]), :run_id);
 
 -- name: progress
@@ -22,10 +22,18 @@ WHERE backfill_id = CAST(:backfill_id AS uuid) AND status = 'cancelled';
 SELECT provider, symbols, tasks, calls, units, wire_bytes, seconds, quota_bytes, used_bytes, left_bytes
 FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
 
+-- name: left_out
+-- How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason.
+SELECT pricing.left_out(:data_type, CAST(:symbols AS text[]));
+
+-- name: left_out_of
+-- How many instruments a backfill has left out, by reason.
+SELECT left_out FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
+
 -- name: recent
 -- The newest backfills and how far they are.
 SELECT b.backfill_id, b.data_type, b.window_start AS first_day, b.window_end AS last_day, b.symbols, b.run_id, b.requested_at,
-       b.finished_at, b.cancelled_at, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
+       b.finished_at, b.cancelled_at, b.left_out, greatest(b.tasks, live.tasks + dead.tasks)::integer AS tasks,
        greatest(b.tasks - live.tasks - dead.tasks, 0)::integer AS done, dead.failed::integer AS failed,
        (dead.tasks - dead.failed)::integer AS cancelled, live.tasks::integer AS open
 FROM (SELECT x.* FROM pricing.backfills x ORDER BY x.requested_at DESC LIMIT :at_most) b

@@ -27,6 +27,13 @@ WHERE r.data_type = :data_type AND c.sessions_to IS NOT NULL;
 SELECT first_day, last_day, sessions, kind, detail
 FROM pricing.gaps(:data_type, :symbol, CAST(:first_day AS date), CAST(:last_day AS date));
 
+-- name: closed_days
+-- Holidays of a pair between two days, with the calendar that says so.
+SELECT i.calendar, h.day FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+CROSS JOIN LATERAL pricing.closed_days(i.calendar, greatest(CAST(:first_day AS date), pricing.listed_from(r.data_type, i.symbol)),
+                                       CAST(:last_day AS date)) AS h (day)
+WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
+
 -- name: daily_types
 -- Data types of daily values that apply to a symbol.
 SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)

@@ -33,6 +33,9 @@ SELECT r.data_type, coalesce(a.symbols, 0) AS symbols, coalesce(a.unknown, 0) AS
        coalesce(a.ended, 0) AS calendar_ended, coalesce(a.expected, 0) AS expected,
        (SELECT jsonb_object_agg(k.kind, k.sessions)
         FROM (SELECT f.kind, sum(f.sessions) AS sessions FROM found f WHERE f.data_type = r.data_type GROUP BY 1) k) AS sessions,
+       (SELECT count(*) FROM (SELECT p.calendar, min(p.first_on) AS first_on, max(p.last_on) AS last_on FROM pairs p
+                              WHERE p.data_type = r.data_type AND p.calendar IS NOT NULL GROUP BY 1) k
+        CROSS JOIN LATERAL pricing.closed_days(k.calendar, k.first_on, k.last_on)) AS closed_days,
        (SELECT count(DISTINCT f.symbol) FROM found f WHERE f.data_type = r.data_type AND f.kind IN ('not_asked', 'failed')) AS lacking,
        (SELECT jsonb_agg(to_jsonb(f) - 'data_type')
         FROM (SELECT f.* FROM found f WHERE f.data_type = r.data_type AND f.kind <> 'queued'

@@ -17,7 +17,9 @@ SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_b
        CASE WHEN room.blocked_until > n.at THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
        s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM s.breaker_until - n.at), 0)::float8 END AS breaker_seconds,
-       s.breaker_reason
+       s.breaker_reason,
+       (SELECT count(*) FROM pricing.collector_call_log c
+        WHERE c.provider = p.provider AND c.is_unannounced AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
 CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN LATERAL (
@@ -28,6 +30,14 @@ CROSS JOIN LATERAL (
            (array_agg(k.blocked_reason ORDER BY k.blocked_until))[1] AS blocked_reason
     FROM pricing.key_room(p.provider, n.at) k WHERE k.is_active) room
 WHERE p.is_active ORDER BY p.provider;
+
+-- name: note_unannounced
+-- Note that the answer of a call came without a length.
+SELECT pricing.note_unannounced(:call_id);
+
+-- name: unqueued
+-- Pairs that are due and not queued, because the quota of their provider has no room for them.
+SELECT provider, data_type, pairs FROM pricing.unqueued_pairs();
 
 -- name: keys
 -- The keys of each active provider, with their units and pauses.

@@ -28,6 +28,11 @@ SELECT EXISTS (SELECT FROM pricing.data_collectors);
 -- Active providers with their address.
 SELECT provider, base_url, max_in_flight FROM pricing.data_collectors WHERE is_active ORDER BY provider;
 
+-- name: left_out
+-- How many instruments each active type with a schedule or a history leaves out of them, by reason; types that leave out some.
+SELECT r.data_type, x.left_out FROM pricing.data_type_registry r CROSS JOIN LATERAL (SELECT pricing.left_out(r.data_type) AS left_out) x
+WHERE r.is_active AND (r.refresh_strategy = 'scheduled' OR r.history_from IS NOT NULL) AND x.left_out <> '{}' ORDER BY 1;
+
 -- name: routes
 -- Providers that serve each active data type, or some symbol of it.
 SELECT r.data_type, array_agg(DISTINCT p.provider ORDER BY p.provider) AS providers

@@ -1,0 +1,74 @@
+"""G5, F3: the run and the call behind a price stay findable as long as the price."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+DAY = 86_400
+UNTRACED = (
+    "SELECT count(*) FROM (SELECT call_id FROM pricing.latest_prices"
+    " UNION ALL SELECT call_id FROM pricing.price_history UNION ALL SELECT call_id FROM pricing.price_revisions) p"
+    " WHERE (SELECT count(*) FROM pricing.calls c WHERE c.call_id = p.call_id AND c.provider IS NOT NULL) <> 1"
+)
+
+
+def prune(core: Core) -> None:
+    core.call("SELECT pricing.prune()")
+
+
+def test_g5_a_call_that_has_left_the_log_is_still_told_with_its_run(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    call = core.claim_one()
+    core.rows("UPDATE pricing.collector_call_log SET run_id = 'the run'")
+    core.finish(call)
+    told = "SELECT * FROM pricing.calls"
+    (before,) = core.rows(told)
+    clock.advance(36 * DAY)
+    prune(core)
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log") == 0
+    assert core.rows(told) == [before]
+    assert (before.run_id, before.symbols, before.http_status, before.wire_bytes) == ("the run", 2, 200, 600)
+
+
+def test_g5_a_call_that_brought_nothing_leaves_no_record(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    call = core.claim_one()
+    core.fail(call, FailureKind.PROVIDER_DOWN)
+    core.settle(call, 100, "failed", kind=FailureKind.PROVIDER_DOWN)
+    clock.advance(36 * DAY)
+    prune(core)
+    assert core.rows("SELECT * FROM pricing.calls") == []
+
+
+@given(steps=st.lists(st.sampled_from(["fetch", "fail", "wait", "wait long", "prune"]), max_size=15))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_f3_every_price_names_exactly_one_call_that_is_known(
+    core: Core, clock: Clock, steps: list[str]
+) -> None:
+    """Invariant: whatever is pruned and whenever, each stored price, old or new, has its one call with its run."""
+    core.rows("TRUNCATE pricing.api_call_queue")
+    for number, step in enumerate(steps):
+        clock.advance(1)
+        if step in ("fetch", "fail"):
+            core.enqueue(QUOTE, "AAPL")
+            calls = core.claim()
+            for call in calls:
+                if step == "fetch":
+                    core.finish(call, f"{100 + number}.00")
+                else:
+                    core.fail(call, FailureKind.UNKNOWN_SYMBOL)
+                    core.settle(call, 100, "failed", kind=FailureKind.UNKNOWN_SYMBOL)
+        elif step == "prune":
+            prune(core)
+        else:
+            clock.advance(DAY if step == "wait" else 20 * DAY)
+        assert core.one(UNTRACED) == 0

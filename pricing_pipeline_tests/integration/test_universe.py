@@ -1,0 +1,177 @@
+"""B14, G6: nothing of a universe is skipped silently. Who is left out is counted by reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pricing_pipeline import backfills, demand
+from pricing_pipeline.domain import FailureKind, Window
+from pricing_pipeline.refresh import Backfill, Refresher
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+YEAR = Window(date(2012, 1, 2), date(2012, 12, 28))
+
+
+def add(core: Core, *symbols: str, asset_class: str = "equity") -> None:
+    """Instruments that nobody has verified."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT :class, unnest(CAST(:symbols AS text[]))",
+        **{"class": asset_class, "symbols": list(symbols)},
+    )
+
+
+def only(core: Core, *symbols: str, asset_class: str = "equity") -> None:
+    """These are the universe."""
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = :class", **{"class": asset_class})
+    add(core, *symbols, asset_class=asset_class)
+
+
+def plan(core: Core, *symbols: str) -> Backfill:
+    return Refresher(core.engine, {}, worker="planner").plan_backfill(DAILY, YEAR, list(symbols) or None)
+
+
+def begin(core: Core) -> int | None:
+    with core.engine.begin() as connection:
+        return demand.enqueue_scheduled(connection, NAV)
+
+
+def live(core: Core) -> set[str]:
+    return {row.symbol for row in core.rows("SELECT symbol FROM pricing.api_call_queue_live")}
+
+
+def refuse(core: Core, provider: str) -> None:
+    """The provider knows none of what is asked."""
+    while calls := core.claim(provider):
+        for call in calls:
+            core.fail(call, FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+            core.settle(call, 100, "failed", kind=FailureKind.UNKNOWN_SYMBOL)
+
+
+def test_b14_instruments_that_nobody_has_verified_are_walked_over(core: Core) -> None:
+    only(core, "100001", "100002", asset_class="fund")
+    assert begin(core) == 2
+    assert live(core) == {"100001", "100002"}
+
+
+def test_g6_a_backfill_of_a_whole_type_asks_for_what_nobody_has_verified(core: Core) -> None:
+    only(core, "AAPL", "IBM")
+    planned = plan(core)
+    assert (planned.tasks, planned.left_out) == (2, {})
+
+
+def test_b14_an_unknown_symbol_fails_once_and_says_so(core: Core, clock: Clock) -> None:
+    """Until a person retries it or changes a route: then it is asked for once more."""
+    only(core, "100001", asset_class="fund")
+    assert begin(core) == 1
+    refuse(core, MFAPI)
+    (failed,) = core.tasks("100001")
+    assert (failed.status, failed.failure_kind) == ("failed", "unknown_symbol")
+    clock.advance(86_400)
+    assert begin(core) == 0
+    assert core.one("SELECT pricing.left_out('mf_nav')") == {"unknown_symbol": 1}
+    assert core.one("SELECT state FROM pricing.why_old('mf_nav', '100001')") == "unknown_symbol"
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank)"
+        " VALUES ('mf_nav', '100001', 'mfapi', 1)"
+    )
+    assert core.one("SELECT pricing.left_out('mf_nav')") == {}
+    clock.advance(86_400)
+    assert begin(core) == 1
+
+
+def test_b14_an_instrument_that_was_answered_before_is_asked_for_again(core: Core, clock: Clock) -> None:
+    """A provider that forgets a symbol for a night must not end its prices for good."""
+    only(core, "100001", asset_class="fund")
+    core.rows("UPDATE pricing.instruments SET verified_at = pricing.clock() WHERE symbol = '100001'")
+    assert begin(core) == 1
+    refuse(core, MFAPI)
+    clock.advance(86_400)
+    assert begin(core) == 1
+
+
+def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
+    only(core, "AAPL", "TYPO")
+    plan(core, "TYPO")
+    refuse(core, TWELVEDATA)
+    whole = plan(core)
+    assert (live(core), whole.left_out) == ({"AAPL"}, {"unknown_symbol": 1})
+    named = plan(core, "TYPO", "NONE")
+    assert (live(core), named.left_out) == ({"AAPL", "TYPO"}, {"no_instrument": 1})
+
+
+@given(
+    kinds=st.lists(
+        st.sampled_from(["plain", "verified", "paused", "manual", "unknown", "forgotten"]),
+        min_size=1,
+        max_size=12,
+    )
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
+    core: Core, kinds: list[str]
+) -> None:
+    """Invariant: each instrument of a type is asked for, by schedule and by backfill, or counted with a reason."""
+    core.rows("TRUNCATE pricing.api_call_queue; DELETE FROM pricing.instruments WHERE asset_class = 'fund'")
+    core.rows(
+        "UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL, walk_after = ''"
+    )
+    symbols = {f"{100_001 + number}": kind for number, kind in enumerate(kinds)}
+    add(core, *symbols, asset_class="fund")
+    for symbol, kind in symbols.items():
+        core.rows(
+            "UPDATE pricing.instruments SET is_active = :kind <> 'paused',"
+            " update_mode = CASE :kind WHEN 'manual' THEN 'manual' ELSE 'api' END,"
+            " verified_at = CASE WHEN :kind IN ('verified', 'forgotten') THEN pricing.clock() END"
+            " WHERE symbol = :symbol",
+            symbol=symbol,
+            kind=kind,
+        )
+        if kind in ("unknown", "forgotten"):
+            core.rows(
+                "INSERT INTO pricing.api_call_queue_dead (data_type, symbol, status, finished_at, failure_kind)"
+                " VALUES ('mf_nav', :symbol, 'failed', pricing.clock(), 'unknown_symbol')",
+                symbol=symbol,
+            )
+    asked = {symbol for symbol, kind in symbols.items() if kind in ("plain", "verified", "forgotten")}
+    counts = Counter(kinds)
+    reasons = {"paused": counts["paused"] + counts["manual"], "unknown_symbol": counts["unknown"]}
+    assert begin(core) == len(asked)
+    assert live(core) == asked
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    planned = Refresher(core.engine, {}, worker="planner").plan_backfill(NAV, YEAR)
+    assert live(core) == asked
+    assert planned.left_out == {reason: count for reason, count in reasons.items() if count}
+    assert len(asked) + sum(planned.left_out.values()) == len(symbols)
+
+
+def test_g6_a_backfill_over_no_instrument_is_refused(core: Core, cli: CommandLine) -> None:
+    """It said that everything was stored already."""
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
+    said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
+    assert "there is no instrument of the asset class equity" in said.error
+
+
+def test_g6_what_is_left_out_is_said_with_the_way_out(core: Core) -> None:
+    assert backfills.left_out_words({}) is None
+    assert backfills.left_out_words({"paused": 2, "unknown_symbol": 1}) == (
+        "3 instruments are left out: 2 paused, 1 unknown to the provider (`pricing-pipeline instrument resume SYMBOL`"
+        " ends that; `pricing-pipeline queue list --status failed` names what it does not know; a retry or a new"
+        " route asks again)"
+    )
+
+
+def test_g6_a_dry_run_says_what_would_be_left_out(core: Core, cli: CommandLine) -> None:
+    only(core, "AAPL", "IBM")
+    core.pause("AAPL")
+    said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
+    assert "1 instrument is left out: 1 paused" in said.stderr
