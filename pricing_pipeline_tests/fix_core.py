@@ -143,7 +143,11 @@ class Core:
     def lift_limits(self, batch_size: int = 100) -> None:
         """Let providers take whatever comes, in batches of this size."""
         self.rows("UPDATE pricing.provider_limits SET units = 1000000")
-        self.rows("UPDATE pricing.provider_capabilities SET batch_size = :size", size=batch_size)
+        self.rows(
+            "UPDATE pricing.provider_capabilities"
+            " SET batch_size = :size, window_batch_size = least(window_batch_size, :size)",
+            size=batch_size,
+        )
 
     # Queue
 

@@ -143,6 +143,8 @@ def claim_all(
                     ).fetchone()
                     assert done is not None
                     refused.extend(set(ids) - set(done[0]))
+                except psycopg.errors.LockNotAvailable:
+                    pass  # a claim waits for others for a moment; then a worker looks again
                 except psycopg.Error as error:
                     errors.append(f"{error.sqlstate}: {error}")
 

@@ -1,5 +1,5 @@
 -- name: arrange
-UPDATE pricing.provider_capabilities SET batch_size = 50 WHERE provider = 'twelvedata';
+UPDATE pricing.provider_capabilities SET batch_size = 50, window_batch_size = 50 WHERE provider = 'twelvedata';
 DELETE FROM pricing.provider_limits WHERE provider = 'twelvedata';
 
 -- name: enqueue

@@ -56,6 +56,12 @@ _HISTORY_COLUMNS = dg.TableSchema(
         dg.TableColumn(
             "adjustment", "text", description="raw = as traded; splits = divided by later splits."
         ),
+        dg.TableColumn(
+            "quality", "text", description="Which parts of the bar cannot be true and were dropped, and why."
+        ),
+        dg.TableColumn(
+            "source_text", "text", description="The source's spelling, where it is not the stored digits."
+        ),
     ]
 )
 _LATEST_COLUMNS = dg.TableSchema(

@@ -259,7 +259,7 @@ def test_a6_two_claims_at_once_do_not_spend_one_allowance_twice(core: Core) -> N
 
 
 def claimed_in_the_end(connection: Connection) -> None:
-    """A claim waits for another one for a tenth of a second at a time."""
+    """A claim waits for another one for a fifth of a second at a time."""
     while True:
         try:
             with connection.begin_nested():

@@ -60,6 +60,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
             "symbols": symbols,
             "failed": failed,
             "held_as_implausible": 0,
+            "bars_without_some_parts": 0,
             "calls": 1,
             "bytes": core.one(
                 "SELECT sum(wire_bytes) FROM pricing.collector_call_log WHERE data_type = :name",

@@ -13,7 +13,7 @@ RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, wind
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '200ms' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;
@@ -103,7 +103,7 @@ BEGIN
     WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, text, text[], boolean, interval) IS
-    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a tenth of a second.';
+    'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a fifth of a second.';
 
 
 CREATE OR REPLACE FUNCTION pricing.allowance_of(

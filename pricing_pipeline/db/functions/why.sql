@@ -190,7 +190,7 @@ BEGIN
                  WHEN fetched_at > now_ + interval '1 minute'
                      THEN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.said_time(fetched_at))
                  ELSE pg_catalog.format('last confirmed %s ago%s: ', pricing.said_span(now_ - fetched_at),
-                                         coalesce(pg_catalog.format(' without parts of its bar (%s)', price.quality), '')) END;
+                                         coalesce(' without parts of its bar (' || price.quality || ')', '')) END;
 
     IF NOT kind.is_active THEN
         state := 'retired';
