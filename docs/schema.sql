@@ -1217,7 +1217,7 @@ CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigin
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
 -- How many new pairs the reads of a user may ask for now: in a minute as many as it may begin to watch, and no more than it may watch at once. They count against the same allowance.
-CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.admit_reads(text,integer) TO pricing_worker;
 
 -- Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.
@@ -1705,6 +1705,10 @@ GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
+-- Whether one such task fits into the empty quota of a provider. One that never does is queued all the same: so it fails, and says why (fail_impossible_tasks).
+CREATE FUNCTION pricing.may_fit(wanted_provider text, priority integer, bytes bigint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader, pricing_worker;
+
 -- Whether an open breaker lets its probe through before breaker_until: 45 s after the last probe failed, while a viewer waits. So viewers have their prices within a minute of the provider's return, however long it was away.
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -2048,7 +2052,7 @@ GRANT EXECUTE ON FUNCTION pricing.serve_pairs(text,text[],text[]) TO pricing_wor
 CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
 
--- Serves what clients have asked for, at most so many requests; those that another session serves are passed over. Returns the number queued.
+-- Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested); those that another session serves are passed over. Returns the number queued.
 CREATE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
 
@@ -2100,7 +2104,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
--- What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has none, and looks again.
+-- What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has a quarter, and looks again.
 CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_worker;
 
@@ -2161,6 +2165,10 @@ GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pri
 -- Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
+
+-- Queues what walks could not queue when they came by it, as far as the queue stays within 1,000 tasks and quotas have room; the rest waits a minute. Returns the number queued.
+CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.walk_requested() TO pricing_worker;
 
 -- Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
 CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

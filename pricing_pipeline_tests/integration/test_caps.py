@@ -6,7 +6,7 @@ import threading
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import demand
@@ -14,7 +14,7 @@ from pricing_pipeline.errors import CapExceeded
 from pricing_pipeline.registry import reason
 from pricing_pipeline.subscriptions import SubscriptionManager
 from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_core import QUOTE, Core, rows_read, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
@@ -317,3 +317,38 @@ def test_b7_reads_and_heartbeats_share_one_allowance(core: Core, owner_url: str)
         core.heartbeat(user, *pairs(2, "T"))
     core.enqueue_due()
     assert len(core.tasks()) == 10
+
+
+def test_b7_sessions_of_one_user_that_read_at_once_keep_its_caps(core: Core, owner_url: str) -> None:
+    """Nobody had read before, so each session entered an allowance of its own: ten pairs instead of five."""
+    caps(core, 5, 5)
+    symbols = listed(core, 10)
+    with psycopg.connect(owner_url) as slow:
+        slow.execute("SELECT pricing.price(s) FROM unnest(%s::text[]) AS s", [symbols[:5]])
+        read_all(owner_url, symbols[5:])
+        slow.commit()
+    read_all(owner_url, symbols[5:])
+    core.enqueue_due()
+    assert len(core.tasks()) == 5
+
+
+def test_b7_a_client_reads_and_watches_by_the_indexes(core: Core, owner_url: str) -> None:
+    """The name of a session has a collation of its own, and no index of texts serves that."""
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'R' || n FROM generate_series(1, 3000) AS n"
+    )
+    core.rows(
+        "INSERT INTO pricing.demand (data_type, symbol, due_at)"
+        " SELECT 'equity_quote', 'R' || n, pricing.clock() FROM generate_series(1, 3000) AS n"
+    )
+    core.rows(
+        "INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)"
+        " SELECT 'user' || n, 'equity_quote', 'R' || n FROM generate_series(1, 3000) AS n"
+    )
+    with core.owner.begin() as connection:
+        before = rows_read(connection)
+        connection.execute(text("SELECT * FROM pricing.price('R17')"))
+        connection.execute(text("SELECT pricing.heartbeat('{equity_quote}', '{R17}')"))
+        connection.execute(text("SELECT pricing.heartbeat('{equity_quote}', '{R17}')"))
+        assert rows_read(connection) - before < 300

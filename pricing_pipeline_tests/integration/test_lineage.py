@@ -49,6 +49,15 @@ def test_g5_a_call_that_brought_nothing_leaves_no_record(core: Core, clock: Cloc
     assert core.rows("SELECT * FROM pricing.calls") == []
 
 
+def test_g5_a_call_whose_worker_was_lost_after_it_had_stored_parts_is_kept(core: Core, clock: Clock) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.finish(core.claim_one())
+    core.rows("UPDATE pricing.collector_call_log SET outcome = 'unknown'")
+    clock.advance(36 * DAY)
+    prune(core)
+    assert core.one(UNTRACED) == 0
+
+
 @given(steps=st.lists(st.sampled_from(["fetch", "fail", "wait", "wait long", "prune"]), max_size=15))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_f3_every_price_names_exactly_one_call_that_is_known(

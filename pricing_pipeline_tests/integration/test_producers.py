@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from pricing_pipeline import demand
 from pricing_pipeline_tests.fix_cli import CommandLine
@@ -201,3 +202,105 @@ def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
         "SELECT count(*) FROM pricing.demand d WHERE d.became_due_at IS NULL AND d.due_at <= pricing.clock()"
     )
     assert sum(unqueued(core).values()) == wanted
+
+
+# What an attack found
+
+
+def by_routes_of_their_own(core: Core, count: int) -> None:
+    """A scheduled type of which each symbol has a route of its own to a provider whose quota is spent."""
+    core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'S' || lpad(n::text, 4, '0') FROM generate_series(1, :count) AS n",
+        count=count,
+    )
+    core.rows(
+        "UPDATE pricing.data_type_registry SET refresh_strategy = 'scheduled', refresh_schedule = '0 1 * * *'"
+        " WHERE data_type = 'equity_daily'"
+    )
+    core.rows(
+        "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank)"
+        " SELECT 'equity_daily', symbol, 'yahoo', 1 FROM pricing.instruments WHERE asset_class = 'equity'"
+    )
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
+    use(core, 95_000, "yahoo")
+    core.call("SELECT pricing.enqueue_scheduled('equity_daily')")
+
+
+def requested(core: Core) -> list[int]:
+    return [row.request_id for row in core.rows("SELECT request_id FROM pricing.pair_requests ORDER BY 1")]
+
+
+def test_b14_what_a_schedule_leaves_out_is_looked_at_once_a_minute(core: Core, clock: Clock) -> None:
+    """Each check asked for it anew and woke the worker up, which checked again: a drain never came to rest."""
+    by_routes_of_their_own(core, 20)
+    core.enqueue_due()
+    asked = requested(core)
+    assert len(asked) == 20
+    for _ in range(3):
+        clock.advance(1)
+        assert core.enqueue_due() == 0
+        core.call("SELECT pricing.serve_requests()")
+        assert requested(core) == asked
+    core.pause("S0001")
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 20000000000")
+    clock.advance(61)
+    assert core.enqueue_due() == 19, "and what is paused is not asked for"
+    assert requested(core) == []
+
+
+def test_b14_what_a_schedule_left_out_keeps_to_the_depth_of_the_queue(core: Core, clock: Clock) -> None:
+    by_routes_of_their_own(core, 1600)
+    for _ in range(5):
+        core.enqueue_due()
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 20000000000")
+    for _ in range(5):
+        clock.advance(61)
+        core.enqueue_due()
+    assert len(core.tasks()) == 1000
+
+
+def test_b14_a_walk_goes_on_where_symbols_have_another_provider(core: Core) -> None:
+    by_routes_of_their_own(core, 20)
+    core.rows("DELETE FROM pricing.pair_requests")
+    core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL")
+    use(core, 0, "yahoo")
+    use(core, 95_000)
+    core.call("SELECT pricing.enqueue_scheduled('equity_daily')")
+    assert {task.provider for task in core.tasks()} == {"yahoo"}
+    assert len(core.tasks()) == 20
+
+
+def test_a8_what_is_larger_than_the_quota_fails_in_words(core: Core) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 96000")
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.call("SELECT pricing.fail_impossible_tasks()")
+    (task,) = core.tasks("AAPL")
+    assert (task.status, task.failure_kind) == ("failed", "misconfigured")
+    assert task.errors[-1]["message"].startswith("it needs about 96000 bytes")
+
+
+def test_b10_bars_that_are_asked_for_again_keep_to_the_quota(core: Core) -> None:
+    use(core, 70_000)
+    core.rows(
+        "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)"
+        " SELECT 'equity_daily', 'S' || n, '2026-03-09', '2026-03-09', '2026-03-10' FROM generate_series(1, 50) AS n"
+    )
+    assert core.call("SELECT pricing.refetch_history()") == 5
+    assert core.call("SELECT pricing.refetch_history()") == 0
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 20000000000")
+    assert core.call("SELECT pricing.refetch_history()") == 45, "nothing of it is lost"
+
+
+def test_fault_27_a_producer_that_does_not_commit_only_slows_the_others_down(core: Core) -> None:
+    core.heartbeat("bob", *pairs(8, "T"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.demand SET became_due_at = NULL, due_at = pricing.clock()")
+    use(core, 85_000)
+    with core.owner.begin() as connection:
+        connection.execute(
+            text("SELECT pricing.heartbeat('ann', :types, :symbols)"),
+            {"types": [QUOTE] * 60, "symbols": [symbol for _, symbol in pairs(60)]},
+        )
+        assert core.enqueue_due() == 2, "a quarter of the room"

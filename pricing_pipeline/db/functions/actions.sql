@@ -215,23 +215,31 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     today date := (now_ AT TIME ZONE 'UTC')::date;
+    kind record;
+    route record;
     one record;
     planned uuid;
     asked_ integer := 0;
 BEGIN
-    FOR one IN
+    FOR kind IN
+        SELECT p.data_type, count(*) AS bars FROM (
+            SELECT x.data_type FROM pricing.provisional_bars x WHERE x.ask_at <= now_ AND x.asked < 6 ORDER BY x.ask_at LIMIT 500) p
+        GROUP BY 1 ORDER BY 1
+    LOOP
+        route := pricing.broad_route(kind.data_type);
         WITH due AS (
-            SELECT p.* FROM pricing.provisional_bars p WHERE p.ask_at <= now_ AND p.asked < 6
-            ORDER BY p.ask_at LIMIT 500),
+            SELECT p.* FROM pricing.provisional_bars p WHERE p.data_type = kind.data_type AND p.ask_at <= now_ AND p.asked < 6
+            ORDER BY p.ask_at
+            LIMIT least(kind.bars, pricing.take_room(route.provider, -2, kind.bars * route.est_bytes) / route.est_bytes)),
         noted AS (
             UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
             FROM (SELECT x.* FROM due x ORDER BY x.data_type, x.symbol, x.observed_at) d
             WHERE (p.data_type, p.symbol, p.observed_at) = (d.data_type, d.symbol, d.observed_at)
-            RETURNING p.data_type, p.symbol, (p.observed_at AT TIME ZONE 'UTC')::date AS day)
-        SELECT n.data_type, array_agg(n.symbol ORDER BY n.symbol, n.day) AS symbols, array_agg(n.day ORDER BY n.symbol, n.day) AS days
-        FROM noted n GROUP BY 1 ORDER BY 1
-    LOOP
-        asked_ := asked_ + pricing.enqueue(one.data_type, one.symbols, array_fill(-2, ARRAY[cardinality(one.symbols)]), one.days, one.days);
+            RETURNING p.symbol, (p.observed_at AT TIME ZONE 'UTC')::date AS day)
+        SELECT array_agg(n.symbol ORDER BY n.symbol, n.day) AS symbols, array_agg(n.day ORDER BY n.symbol, n.day) AS days INTO one FROM noted n;
+        IF one.symbols IS NOT NULL THEN
+            asked_ := asked_ + pricing.enqueue(kind.data_type, one.symbols, array_fill(-2, ARRAY[cardinality(one.symbols)]), one.days, one.days);
+        END IF;
     END LOOP;
     FOR one IN
         SELECT r.restatement_id, r.data_type, r.symbol, k.history_from FROM pricing.restatements r

@@ -1,10 +1,11 @@
 -- All that the role pricing_client may call. They run with the owner's rights, so each one acts for the login of the
--- session and for nobody else; session_user is what nothing inside a session can change. They write rows of that user,
+-- session and for nobody else; session_user is what nothing inside a session can change. (With a name's own collation no
+-- index of text would be used.) They write rows of that user,
 -- and requests: whatever a client's open transaction keeps locked, nobody else waits for it.
 
 CREATE OR REPLACE FUNCTION pricing.heartbeat(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.heartbeat(session_user::pg_catalog.text, data_types, symbols, false)
+    SELECT pricing.heartbeat(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
     'Says that the user of this session looks at these pairs now (two lists of the same length). Returns the number of new pairs.';
@@ -12,7 +13,7 @@ COMMENT ON FUNCTION pricing.heartbeat(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
-    SELECT pricing.unsubscribe(session_user::pg_catalog.text, data_types, symbols, false)
+    SELECT pricing.unsubscribe(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
     'Says that the user of this session has left these pairs. Returns how many subscriptions ended.';
@@ -20,7 +21,7 @@ COMMENT ON FUNCTION pricing.unsubscribe(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.hold(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.hold(session_user::pg_catalog.text, data_types, symbols, false)
+    SELECT pricing.hold(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols, false)
 $$;
 COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
     'Says that the user of this session holds these pairs from now on. Returns how many holdings are new.';
@@ -28,7 +29,7 @@ COMMENT ON FUNCTION pricing.hold(text[], text[]) IS
 
 CREATE OR REPLACE FUNCTION pricing.release(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
-    SELECT pricing.release(session_user::pg_catalog.text, data_types, symbols)
+    SELECT pricing.release(session_user::pg_catalog.text COLLATE pg_catalog."default", data_types, symbols)
 $$;
 COMMENT ON FUNCTION pricing.release(text[], text[]) IS
     'Says that the user of this session no longer holds these pairs. Returns how many holdings ended.';
@@ -50,9 +51,11 @@ BEGIN
     WHERE l.symbol = wanted_symbol ORDER BY l.data_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers.
     IF NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(session_user::pg_catalog.text, array_agg(r.data_type), array_agg(i.symbol))
-        FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-        WHERE i.symbol = wanted_symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
+        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", array_agg(r.data_type),
+                                      array_agg(wanted_symbol))
+        FROM pricing.data_type_registry r
+        WHERE r.is_active AND NOT pricing.is_document(r.fetcher)
+          AND EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = r.asset_class AND i.symbol = wanted_symbol OFFSET 0);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.price(text) IS
@@ -89,7 +92,7 @@ BEGIN
     JOIN pricing.data_type_registry r ON r.data_type = wanted_type;
     -- The answer is complete; what is missing or stale comes later. A replica only answers, and the past is over.
     IF as_of IS NULL AND NOT current_setting('transaction_read_only')::boolean THEN
-        PERFORM pricing.request_reads(session_user::pg_catalog.text, ARRAY[wanted_type], ARRAY[wanted_symbol]);
+        PERFORM pricing.request_reads(session_user::pg_catalog.text COLLATE pg_catalog."default", ARRAY[wanted_type], ARRAY[wanted_symbol]);
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.document(text, text, timestamptz) IS

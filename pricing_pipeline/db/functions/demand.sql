@@ -233,16 +233,21 @@ COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     each interval := (SELECT interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user) FROM pricing.user_caps c);
     spent timestamptz;
     admitted integer;
 BEGIN
-    -- A read waits for nobody: while another session of the user begins pairs, it asks for none.
+    -- A read hardly waits for anybody: while another session of the user begins pairs, it asks for none.
     SELECT a.spent_until INTO spent FROM pricing.user_allowances a WHERE a.user_id = admit_reads.user_id FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM pricing.user_allowances a WHERE a.user_id = admit_reads.user_id) THEN
+    IF NOT FOUND THEN
+        INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
+        SELECT admit_reads.user_id, now_ WHERE NOT EXISTS (SELECT FROM pricing.user_allowances x WHERE x.user_id = admit_reads.user_id)
+        ON CONFLICT ON CONSTRAINT user_allowances_pkey DO NOTHING RETURNING a.spent_until INTO spent;
+    END IF;
+    IF spent IS NULL THEN
         RETURN 0;
     END IF;
     spent := greatest(spent, now_);
@@ -250,8 +255,7 @@ BEGIN
     IF coalesce(admitted, 0) <= 0 THEN
         RETURN 0;
     END IF;
-    INSERT INTO pricing.user_allowances AS a (user_id, spent_until) VALUES (admit_reads.user_id, spent + each * admitted)
-    ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE SET spent_until = excluded.spent_until;
+    UPDATE pricing.user_allowances a SET spent_until = spent + each * admitted WHERE a.user_id = admit_reads.user_id;
     RETURN admitted;
 END $$;
 COMMENT ON FUNCTION pricing.admit_reads(text, integer) IS

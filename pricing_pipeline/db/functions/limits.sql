@@ -270,12 +270,22 @@ BEGIN
     IF pricing.queue_room(wanted_provider, least_priority, more_bytes) IS NULL THEN
         RETURN NULL;
     ELSIF NOT pricing.take_turn('queue_room ' || wanted_provider) THEN
-        RETURN 0;
+        -- Whoever has the turn may keep it for long: the others go on, more slowly. A claim never goes past the quota.
+        RETURN coalesce(pricing.queue_room(wanted_provider, least_priority, more_bytes), more_bytes) / 4;
     END IF;
     RETURN pricing.queue_room(wanted_provider, least_priority, more_bytes); -- whoever had the turn may have filled it
 END $$;
 COMMENT ON FUNCTION pricing.take_room(text, integer, bigint) IS
-    'What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has none, and looks again.';
+    'What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has a quarter, and looks again.';
+
+
+CREATE OR REPLACE FUNCTION pricing.may_fit(wanted_provider text, priority integer, bytes bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT bytes <= pricing.quota_for(p.quota_bytes, priority) FROM pricing.data_collectors p WHERE p.provider = wanted_provider);
+END $$;
+COMMENT ON FUNCTION pricing.may_fit(text, integer, bigint) IS
+    'Whether one such task fits into the empty quota of a provider. One that never does is queued all the same: so it fails, and says why (fail_impossible_tasks).';
 
 
 CREATE OR REPLACE FUNCTION pricing.within_quota(
@@ -296,14 +306,15 @@ BEGIN
     WITH asked AS MATERIALIZED (
         SELECT u.symbol, u.priority, (pricing.route(wanted_type, u.symbol)).provider FROM unnest(symbols, priorities) AS u (symbol, priority)),
     sized AS (
-        SELECT a.*, sum(ceil(coalesce(s.bytes, k.estimated_data_size_bytes)))
+        SELECT a.*, NOT pricing.may_fit(a.provider, a.priority, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) AS is_impossible,
+               sum(ceil(coalesce(s.bytes, k.estimated_data_size_bytes)))
                         OVER (PARTITION BY a.provider ORDER BY a.priority DESC, a.symbol) AS bytes
         FROM asked a JOIN pricing.data_type_registry k ON k.data_type = wanted_type
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (a.provider, wanted_type, 'symbol')),
     rooms AS MATERIALIZED (
         SELECT z.provider, pricing.take_room(z.provider, least_priority, max(z.bytes)::bigint) AS room FROM sized z WHERE z.provider IS NOT NULL GROUP BY 1),
     judged AS (
-        SELECT z.symbol, z.priority, coalesce(z.bytes <= r.room, true) AS is_fitting FROM sized z LEFT JOIN rooms r USING (provider))
+        SELECT z.symbol, z.priority, coalesce(z.bytes <= r.room OR z.is_impossible, true) AS is_fitting FROM sized z LEFT JOIN rooms r USING (provider))
     SELECT array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE j.is_fitting), array_agg(j.priority ORDER BY j.symbol) FILTER (WHERE j.is_fitting),
            array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE NOT j.is_fitting)
     INTO fitting, fitting_priorities, left_out FROM judged j;

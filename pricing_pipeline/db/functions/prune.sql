@@ -94,7 +94,8 @@ BEGIN
         SELECT o.call_id, o.provider, o.key_name, o.data_type, nullif(o.window_start, '-infinity'),
                nullif(o.window_end, 'infinity'), cardinality(o.symbols), o.run_id, o.worker,
                o.started_at, o.finished_at, o.http_status, o.wire_bytes
-        FROM old o WHERE o.outcome = 'ok' ORDER BY o.call_id)
+        -- Of a call whose worker was lost, parts may be stored.
+        FROM old o WHERE o.outcome <> 'failed' ORDER BY o.call_id)
     SELECT count(*) INTO pruned FROM old;
     total := total + pruned;
     DELETE FROM pricing.api_data_usage u USING (

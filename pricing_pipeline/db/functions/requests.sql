@@ -13,8 +13,8 @@ BEGIN
        OR NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol)
                                                             AND x.kind = wanted_kind OFFSET 0)
     ORDER BY 1, 2;
-    -- Only a wake-up: workers look each second all the same.
-    IF FOUND AND are_first THEN
+    -- Only a wake-up: workers look each second all the same, and for schedules that is soon enough.
+    IF FOUND AND are_first AND wanted_kind <> 'scheduled' THEN
         PERFORM pg_notify('pricing_work', '');
     END IF;
 END $$;
@@ -53,7 +53,7 @@ CREATE OR REPLACE FUNCTION pricing.request_views(data_types text[], symbols text
 LANGUAGE sql SET search_path = '' AS $$
     SELECT pricing.request_pairs('seen', array_agg(n.data_type), array_agg(n.symbol))
     FROM pricing.unnoted_views(data_types, symbols) n JOIN pricing.data_type_registry r USING (data_type)
-    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, n.symbol)) HAVING count(*) > 0
+    WHERE EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, n.symbol) OFFSET 0) HAVING count(*) > 0
 $$;
 COMMENT ON FUNCTION pricing.request_views(text[], text[]) IS 'What note_views does, as a request.';
 
@@ -67,13 +67,13 @@ BEGIN
     FOR asked IN
         WITH taken AS (
             DELETE FROM pricing.pair_requests r USING (
-                SELECT x.request_id FROM pricing.pair_requests x
+                SELECT x.request_id FROM pricing.pair_requests x WHERE x.kind <> 'scheduled'
                 -- A flood of reads keeps nobody waiting who watches.
                 ORDER BY x.kind IN ('watched', 'held') DESC, x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
             WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind)
         SELECT t.kind, array_agg(t.data_type) AS data_types, array_agg(t.symbol) AS symbols
         FROM taken t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
-        GROUP BY 1 ORDER BY array_position(ARRAY['watched', 'held', 'read', 'scheduled', 'seen'], t.kind)
+        GROUP BY 1 ORDER BY array_position(ARRAY['watched', 'held', 'read', 'seen'], t.kind)
     LOOP
         BEGIN
             queued := queued + pricing.serve_pairs(asked.kind, asked.data_types, asked.symbols);
@@ -84,7 +84,7 @@ BEGIN
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.serve_requests(integer) IS
-    'Serves what clients have asked for, at most so many requests; those that another session serves are passed over. Returns the number queued.';
+    'Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested); those that another session serves are passed over. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer
@@ -115,9 +115,6 @@ BEGIN
         PERFORM pricing.add_demand(data_types, symbols);
         queued := pricing.enqueue_due_pairs(data_types, symbols);
         PERFORM pricing.raise_tasks(data_types, symbols);
-    ELSIF kind = 'scheduled' THEN
-        SELECT sum(pricing.enqueue_walked(k.data_type, k.symbols)) INTO queued
-        FROM (SELECT u.data_type, array_agg(u.symbol) AS symbols FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1) k;
     ELSIF kind = 'read' THEN
         queued := pricing.serve_reads(data_types, symbols);
     ELSE

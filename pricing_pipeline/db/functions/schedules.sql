@@ -37,6 +37,7 @@ BEGIN
     IF NOT pricing.take_turn('walk_schedules') THEN
         RETURN 0;
     END IF;
+    queued := pricing.walk_requested();
     FOR kind IN SELECT w.data_type FROM pricing.schedule_walks w WHERE w.walk_slot IS NOT NULL ORDER BY w.walk_slot, 1 LOOP
         BEGIN
             queued := queued + pricing.walk_schedule(kind.data_type);
@@ -57,7 +58,8 @@ DECLARE
     room integer;
     found_symbols text[];
     wanted record;
-    route record := pricing.broad_route(wanted_type);
+    -- Where symbols have routes of their own, each is looked at by itself, below.
+    route record := pricing.common_route(wanted_type);
 BEGIN
     SELECT * INTO walk FROM pricing.schedule_walks w
     WHERE w.data_type = wanted_type AND w.walk_slot IS NOT NULL FOR UPDATE SKIP LOCKED;
@@ -65,7 +67,9 @@ BEGIN
     IF walk IS NULL OR room <= 0 THEN
         RETURN 0;
     END IF;
-    room := least(room, pricing.take_room(route.provider, -1, room * route.est_bytes) / route.est_bytes);
+    IF pricing.may_fit(route.provider, -1, route.est_bytes) THEN
+        room := least(room, pricing.take_room(route.provider, -1, room * route.est_bytes) / route.est_bytes);
+    END IF;
     IF room = 0 THEN
         -- The walk stays where it is: the slot is postponed, not lost.
         PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
@@ -119,14 +123,48 @@ BEGIN
     wanted := pricing.within_quota(wanted_type, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
     -- The walk has gone on; these have routes of their own, to a provider that has no room.
     IF wanted.left_out IS NOT NULL THEN
-        PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
-            'the quotas of providers leave nothing for schedules of %s symbols (%s, ...); they wait', cardinality(wanted.left_out), wanted.left_out[1]), '53400');
+        PERFORM pricing.warn('walk_schedules', wanted_type,
+            'the quotas of their providers leave nothing for schedules of some symbols that have routes of their own; they wait', '53400');
         PERFORM pricing.request_pairs('scheduled', array_fill(wanted_type, ARRAY[cardinality(wanted.left_out)]), wanted.left_out);
     END IF;
     RETURN pricing.enqueue(wanted_type, wanted.fitting, wanted.fitting_priorities);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_walked(text, text[]) IS
     'Queues what a walk has come by, as far as quotas have room for it; the rest is requested, and so asked for until they have. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.walk_requested() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    room integer := least(500, 1000 - pricing.queue_depth(1000));
+    kind record;
+    wanted record;
+    queued integer := 0;
+BEGIN
+    IF room <= 0 THEN
+        RETURN 0;
+    END IF;
+    FOR kind IN
+        WITH taken AS (
+            DELETE FROM pricing.pair_requests r USING (
+                SELECT x.request_id FROM pricing.pair_requests x
+                WHERE x.kind = 'scheduled' AND (x.requested_at <= now_ OR x.requested_at > now_ + interval '1 minute') ORDER BY x.requested_at, x.request_id LIMIT room FOR UPDATE SKIP LOCKED) mine
+            WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol)
+        SELECT t.data_type, array_agg(DISTINCT t.symbol) AS symbols FROM taken t JOIN pricing.data_type_registry k USING (data_type)
+        WHERE k.is_active AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (t.data_type, t.symbol)) IS NULL
+        GROUP BY 1 ORDER BY 1
+    LOOP
+        wanted := pricing.within_quota(kind.data_type, kind.symbols, array_fill(-1, ARRAY[cardinality(kind.symbols)]));
+        -- In a minute they are looked at once more, and meanwhile those of other providers.
+        INSERT INTO pricing.pair_requests (data_type, symbol, kind, requested_at)
+        SELECT kind.data_type, s, 'scheduled', now_ + interval '1 minute' FROM unnest(wanted.left_out) AS s;
+        queued := queued + pricing.enqueue(kind.data_type, wanted.fitting, wanted.fitting_priorities);
+    END LOOP;
+    RETURN queued;
+END $$;
+COMMENT ON FUNCTION pricing.walk_requested() IS
+    'Queues what walks could not queue when they came by it, as far as the queue stays within 1,000 tasks and quotas have room; the rest waits a minute. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer

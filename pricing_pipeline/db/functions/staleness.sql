@@ -75,7 +75,7 @@ BEGIN
     END IF;
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     route := pricing.common_route(wanted_type);
-    IF route.provider IS NOT NULL THEN
+    IF pricing.may_fit(route.provider, 0, route.est_bytes) THEN
         room := pricing.take_room(route.provider, 0, coalesce(cardinality(symbols), at_most) * route.est_bytes) / route.est_bytes;
         IF room IS NOT NULL THEN
             symbols := pricing.most_wanted(wanted_type, room, symbols, queued_until);
