@@ -70,6 +70,7 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "breaker": "closed",
         "breaker_seconds": None,
         "breaker_reason": None,
+        "outages": None,
         "stop": None,
         "keys": {
             "default": {

@@ -44,6 +44,7 @@ BEGIN
     IF state.claims % 10 = 9 AND (NOT allowed.is_single OR NOT pricing.has_viewers_waiting(wanted_provider)) THEN
         first_pick := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807);
     END IF;
+    IF allowed.is_probe THEN state := pricing.probe_from(state, now_); END IF;
     -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
     -- one for a moment. It looks from the first task on as soon as it finds too little.
     may_resume := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
