@@ -209,6 +209,12 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
             for name, process in processes.items()
         ]
         print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"])
+        for name, process in processes.items():
+            if process.get("silent_since"):
+                since = datetime.fromisoformat(process["silent_since"])
+                typer.echo(
+                    f"warning:     {name} runs and does not answer since {moment(since)}; it is started again"
+                )
 
 
 def _say_types(content: Mapping[str, Any]) -> None:
