@@ -15,29 +15,16 @@ WHERE d.became_due_at IS NULL
 COMMENT ON TABLE pricing.outages IS
     'Spans in which every call to a provider for a data type failed of trouble that others may have, too. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.';
 
-CREATE OR REPLACE FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    rule record;
-BEGIN
-    FOR rule IN
-        SELECT r.data_type, r.symbol FROM pricing.provider_routing r
-        WHERE r.provider = CASE TG_OP WHEN 'DELETE' THEN OLD.provider ELSE NEW.provider END AND r.is_active
-        ORDER BY 1, 2
-    LOOP
-        PERFORM pricing.end_hold_off(rule.data_type, CASE WHEN rule.symbol IS NOT NULL THEN ARRAY[rule.symbol] END);
-    END LOOP;
-    RETURN NULL;
-END $$;
-COMMENT ON FUNCTION pricing.provider_switched() IS
-    'A provider was switched on or off, or moved, or another quota, limit or capability of it was set: ends the hold-off of the pairs routed to it.';
 DROP TRIGGER provider_switched ON pricing.data_collectors;
 CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url, quota_bytes ON pricing.data_collectors
     FOR EACH ROW WHEN ((OLD.is_active, OLD.base_url, OLD.quota_bytes) IS DISTINCT FROM (NEW.is_active, NEW.base_url, NEW.quota_bytes))
     EXECUTE FUNCTION pricing.provider_switched();
-CREATE TRIGGER capability_changed AFTER INSERT OR UPDATE OR DELETE ON pricing.provider_capabilities
+COMMENT ON FUNCTION pricing.provider_switched() IS
+    'A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their hold-off, and moves what waits to where it belongs now.';
+CREATE TRIGGER capability_changed AFTER INSERT OR UPDATE ON pricing.provider_capabilities
     FOR EACH ROW EXECUTE FUNCTION pricing.provider_switched();
-CREATE TRIGGER limit_changed AFTER UPDATE OR DELETE ON pricing.provider_limits
-    FOR EACH ROW EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER limit_changed AFTER UPDATE ON pricing.provider_limits
+    FOR EACH ROW WHEN (OLD.units <> NEW.units) EXECUTE FUNCTION pricing.provider_switched();
 
 CREATE FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN

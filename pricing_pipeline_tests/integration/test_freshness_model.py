@@ -139,7 +139,7 @@ class PairMachine(RuleBasedStateMachine):
             symbol
             for symbol, outcome in self.world.outcomes.items()
             if outcome == "unknown_symbol"
-            or (outcome == "request_refused" and self.world.failing_since[symbol] < self.world.answered_at)
+            or (outcome == "request_refused" and self.world.failing_since[symbol] <= self.world.answered_at)
         }
 
     @invariant()

@@ -36,6 +36,7 @@ RELEASED = {
     "0026_clock_steps.sql": "c24d6176e2652d48",
     "0027_outages.sql": "6b2529afdc5cac76",
     "0028_nobodys_session.sql": "c6af13e61e3eb6fe",
+    "0033_trouble_ends.sql": "a71901bf0693a628",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

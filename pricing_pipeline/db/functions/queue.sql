@@ -314,11 +314,11 @@ DECLARE
     snoozed boolean := kind IN ('throttled', 'key_refused');
     held bigint[] := pricing.hold_tasks(ids, token);
 BEGIN
-    -- Refused was a call for one symbol. Only if others are answered is it this one that the provider does not take.
-    IF is_permanent AND kind = 'request_refused' AND EXISTS (
-            SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.window_end = 'infinity') THEN
-        is_permanent := pricing.others_were_answered(held);
-        IF is_permanent THEN
+    -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
+    IF kind = 'request_refused' AND cardinality(ids) = 1 THEN
+        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.window_end <> 'infinity');
+        IF NOT is_permanent AND pricing.others_were_answered(held) THEN
+            is_permanent := true;
             kind := 'unknown_symbol';
             message := 'it is refused alone, while others are answered: ' || message;
         END IF;
