@@ -411,7 +411,7 @@ CREATE TABLE pricing.data_collectors (
     CONSTRAINT quota_is_positive CHECK ((quota_bytes > 0))
 );
 CREATE TRIGGER add_provider_state AFTER INSERT ON pricing.data_collectors FOR EACH ROW EXECUTE FUNCTION pricing.add_provider_state();
-CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url ON pricing.data_collectors FOR EACH ROW WHEN (((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url))) EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url, quota_bytes ON pricing.data_collectors FOR EACH ROW WHEN ((((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url)) OR (old.quota_bytes IS DISTINCT FROM new.quota_bytes))) EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_reader;
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_worker;
 
@@ -454,6 +454,7 @@ CREATE TABLE pricing.data_type_registry (
 CREATE TRIGGER apply_fetcher BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.apply_fetcher();
 CREATE TRIGGER check_data_type BEFORE INSERT OR UPDATE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.check_data_type();
 CREATE TRIGGER drop_storage BEFORE DELETE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.drop_storage();
+CREATE TRIGGER fetcher_changed AFTER UPDATE OF fetcher ON pricing.data_type_registry FOR EACH ROW WHEN ((old.fetcher <> new.fetcher)) EXECUTE FUNCTION pricing.fetcher_changed();
 CREATE TRIGGER make_storage AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.make_storage();
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.data_type_registry FOR EACH STATEMENT EXECUTE FUNCTION pricing.registry_changed();
 CREATE TRIGGER schedule_added AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.schedule_changed();
@@ -476,6 +477,7 @@ CREATE TABLE pricing.demand (
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
     read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
     owed_since timestamp with time zone  -- Since when the pair is owed a price that trouble keeps away: a task for it died, by no fault of its symbol. NULL = no such trouble.
+    is_background boolean NOT NULL DEFAULT false  -- The pair was judged last while nobody watched: due_at may be by the background TTL, and says nothing to a viewer.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
 ) WITH (fillfactor=70);
 CREATE INDEX demand_due ON pricing.demand USING btree (data_type, due_at);
@@ -683,7 +685,7 @@ CREATE TABLE pricing.limit_counts (
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.limit_counts TO pricing_worker;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
 
--- Spans in which every call to a provider for a data type failed by a fault of the provider or its key. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.
+-- Spans in which every call to a provider for a data type failed of trouble that others may have, too. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.
 CREATE TABLE pricing.outages (
     outage_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- In the order of their beginnings.
     provider text NOT NULL  -- Who does not answer.
@@ -833,6 +835,7 @@ CREATE TABLE pricing.provider_capabilities (
     CONSTRAINT window_days_are_positive CHECK ((window_days_per_call > 0))
     CONSTRAINT window_is_positive CHECK ((max_window_days > 0))
 );
+CREATE TRIGGER capability_changed AFTER INSERT OR UPDATE ON pricing.provider_capabilities FOR EACH ROW EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_capabilities TO pricing_worker;
 
@@ -909,6 +912,7 @@ CREATE TABLE pricing.provider_limits (
     CONSTRAINT limit_is_positive CHECK ((units > 0))
     CONSTRAINT limit_window_is_positive CHECK ((window_seconds > 0))
 );
+CREATE TRIGGER limit_changed AFTER UPDATE ON pricing.provider_limits FOR EACH ROW WHEN ((old.units <> new.units)) EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_reader;
 GRANT SELECT ON TABLE pricing.provider_limits TO pricing_worker;
 
@@ -1220,7 +1224,7 @@ GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_wo
 CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.admit_reads(text,integer) TO pricing_worker;
 
--- Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.
+-- Serves what is watched or held and was not yet: it has no demand, or was last judged for nobody, because another session was in the way of its request. Returns how many pairs that are.
 CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 
@@ -1295,6 +1299,10 @@ GRANT EXECUTE ON FUNCTION pricing.budget() TO pricing_reader, pricing_worker;
 CREATE FUNCTION pricing.bury(ids bigint[], kind text, entry jsonb, reason text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_worker;
 
+-- Of claimed tasks whose provider does not serve their symbol, fails those of which another provider of their route has not said so, because it is in trouble or refuses us: by its trouble, for a symbol is at fault only if nobody who could be asked serves it.
+CREATE FUNCTION pricing.bury_by_trouble(ids bigint[], entry jsonb, message text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bury_by_trouble(bigint[],jsonb,text) TO pricing_worker;
+
 -- Bytes of the last 720 hours (an hour that is partly in counts whole), calls in flight included at their estimate.
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -1302,6 +1310,10 @@ GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO p
 -- Calendars of some instrument whose sessions are not known to the end of next year, and the days they are wanted for; again = all that are in use.
 CREATE FUNCTION pricing.calendars_to_extend(again boolean DEFAULT false) RETURNS TABLE(calendar text, from_day date, to_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader, pricing_worker;
+
+-- How many calls to a provider since then were faults of it, and how many there were. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.
+CREATE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamp with time zone, OUT faults integer, OUT calls integer) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.calls_that_count(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.
 CREATE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1334,7 +1346,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
--- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether pairs that are named are judged before they are due, are expressions.
+-- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether what a reader names is judged before it is due, are expressions.
 CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true'::text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text,text) TO pricing_reader, pricing_worker;
 
@@ -1480,13 +1492,16 @@ GRANT EXECUTE ON FUNCTION pricing.fail_impossible_tasks() TO pricing_worker;
 CREATE FUNCTION pricing.fail_opinions(from_call bigint, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_opinions(bigint,text) TO pricing_worker;
 
--- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.
+-- A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that were still held; a lost claim changes nothing.
 CREATE FUNCTION pricing.fail_tasks(ids bigint[], token uuid, kind text, message text, is_permanent boolean, retry_after interval DEFAULT NULL::interval) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,interval) TO pricing_worker;
 
--- When a task with this history first failed by a fault of its provider or key. NULL = it did not.
+-- When a task with this history first failed by trouble that others may have, too. NULL = it did not.
 CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
+
+-- Something else is asked for: ends the hold-off of all pairs of the type.
+TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_held boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -1603,13 +1618,13 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
--- Whether a failed call says that its provider, or its key, serves nobody now. Not throttled: its pauses have rules of their own.
+-- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
 
 -- Whether the pair's price is missing or stale for a viewer, by the table and function that the registry names.
 CREATE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_worker;
+GRANT EXECUTE ON FUNCTION pricing.is_pair_stale(text,text) TO pricing_reader, pricing_worker;
 
 -- Whether a failed call counts against its provider. Not: a wrong key, symbol, plan or request, which are ours, and single values that cannot be true.
 CREATE FUNCTION pricing.is_provider_fault(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -1769,6 +1784,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
+CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
+
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
@@ -1789,7 +1808,7 @@ GRANT EXECUTE ON FUNCTION pricing.note_judged(text,text,timestamp with time zone
 CREATE FUNCTION pricing.note_opinions(from_call bigint, said_symbols text[], times timestamp with time zone[], said numeric[], currencies text[], adjustments text[], failures text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_opinions(bigint,text[],timestamp with time zone[],numeric[],text[],text[],text[]) TO pricing_worker;
 
--- What a settled call says about an outage: a fault of the provider or its key begins one, or prolongs it; an answer ends it.
+-- What a settled call says about an outage: trouble that others may have, too, begins one, or prolongs it; an answer ends it.
 CREATE FUNCTION pricing.note_outage(judged bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_outage(bigint) TO pricing_worker;
 
@@ -1821,11 +1840,15 @@ GRANT EXECUTE ON FUNCTION pricing.open_breaker(text,text,bigint) TO pricing_work
 CREATE FUNCTION pricing.opinions_due() RETURNS TABLE(provider text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.opinions_due() TO pricing_worker;
 
+-- Of tasks whose call has just failed: whether each had failed before, and the provider has answered for the data type since. Then it is their own fault.
+CREATE FUNCTION pricing.others_were_answered(ids bigint[]) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.others_were_answered(bigint[]) TO pricing_reader, pricing_worker;
+
 -- Makes a pair's own TTL take effect at the next staleness check.
 TRIGGER FUNCTION pricing.own_ttl_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Pairs of a data type that back off because a provider, or its key, served nobody: when their last task failed first, and when it was asked for last.
-CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+-- Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.
+CREATE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text) RETURNS TABLE(symbol text, failure_kind text, failing_since timestamp with time zone, asked_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.pairs_waiting_for(text,text) TO pricing_reader, pricing_worker;
 
 -- Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.
@@ -1852,7 +1875,11 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be.
+-- The state of a provider whose breaker lets a probe through, with the place in the claim's order where that begins to look: at the task, of a viewer if there is one, whose data type failed longest ago, and of these at what was asked for or queued longest ago.
+CREATE FUNCTION pricing.probe_from(state pricing.provider_state, now_ timestamp with time zone) RETURNS pricing.provider_state LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.probe_from(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
 
@@ -1860,7 +1887,7 @@ GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worke
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 
--- A provider was switched on or off, or moved: ends the hold-off of the pairs routed to it, and moves their waiting tasks.
+-- A provider was switched on or off, or moved, or another quota, limit or capability of it was set: forgets what it and others refused for the pairs routed to it, ends their hold-off, and moves what waits to where it belongs now.
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
@@ -2013,6 +2040,14 @@ TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
+-- A place in a row for people: 1st, 2nd, 3rd, 4th.
+CREATE FUNCTION pricing.said_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_ordinal(integer) TO pricing_reader, pricing_worker;
+
+-- For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.
+CREATE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_outages(text,text) TO pricing_reader, pricing_worker;
+
 -- A span for people, in one unit, rounded down.
 CREATE FUNCTION pricing.said_span(span interval) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.said_span(interval) TO pricing_reader, pricing_worker;
@@ -2020,6 +2055,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_span(interval) TO pricing_reader, pricing
 -- A time for people, in UTC, to the second.
 CREATE FUNCTION pricing.said_time(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.said_time(timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- A message as a part of another sentence: without its own full stop.
+CREATE FUNCTION pricing.said_within(message text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_within(text) TO pricing_reader, pricing_worker;
 
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -2194,8 +2233,8 @@ GRANT EXECUTE ON FUNCTION pricing.warn_ttls(text,text,text) TO pricing_worker;
 CREATE FUNCTION pricing.watch_providers() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watch_providers() TO pricing_worker;
 
--- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh.
-CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.
+CREATE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL::text[]) RETURNS TABLE(data_type text, symbol text, state text, owed_since timestamp with time zone, fetched_at timestamp with time zone, is_outdated boolean) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, pricing_worker;
 
 -- Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.

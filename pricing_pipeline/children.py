@@ -1,4 +1,4 @@
-"""The processes under a supervisor: how one is described, run, and started again after it died.
+"""The processes under a supervisor: how one is described, run, and started again after it died or fell silent.
 
 Which processes there are and when all of them stop is the supervisor's business.
 """
@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before a process that died is started again: the first time, doubling up to the longest."""
 STEADY_AFTER = 60.0
 """A process that lived so many seconds starts over with the first pause."""
+ASKED_EVERY = 10.0
+"""Seconds between two questions whether a process still answers."""
+MOST_SILENCES = 3
+"""So many questions in a row without an answer end it."""
+SLOWEST_START = 180.0
+"""Seconds in which a process need not have answered for the first time."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class Child:
     """The whole environment of the command."""
     ready: Callable[[], bool] | None = None
     """Tells whether it can be used; None: as soon as it runs."""
+    answers: Callable[[], bool] | None = None
+    """Tells, within seconds, whether it still does its work; None: as long as it runs."""
     restart: bool = True
     """Start it again whenever it ends."""
     log_path: Path | None = None
@@ -117,6 +126,48 @@ class Command:
     def stop(self) -> None:
         self.send(signal.SIGTERM)
 
+    def end_group(self, number: signal.Signals) -> None:
+        """Signal the command and what it has started in its group; how it ends is noted as any death."""
+        if self.pid is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, number)
+
+
+@dataclass
+class Pulse:
+    """Whether a process still answers. One that lives and does not is ended, so that it is started again."""
+
+    answers: Callable[[], bool]
+    end: Callable[[signal.Signals], None]
+    asked_at: float = field(default_factory=time.monotonic)
+    silences: int = 0
+    silent_since: datetime | None = None
+    """Since when it gives no answer; None while it does, or has not begun to."""
+    _starts_until: float = field(default_factory=lambda: time.monotonic() + SLOWEST_START)
+
+    def begin(self, now: float) -> None:
+        """It was started anew."""
+        self.asked_at, self.silences, self.silent_since = now, 0, None
+        self._starts_until = now + SLOWEST_START
+
+    def feel(self, now: float) -> bool:
+        """Ask when that is due, and end what has been silent for too long; tell whether anything changed."""
+        if now - self.asked_at < ASKED_EVERY:
+            return False
+        self.asked_at = now
+        if self.answers():
+            was_silent, self.silences, self.silent_since = self.silences > 0, 0, None
+            self._starts_until = now
+            return was_silent
+        if now < self._starts_until:
+            return False
+        self.silences += 1
+        self.silent_since = self.silent_since or datetime.now(UTC)
+        if self.silences >= MOST_SILENCES:
+            # Runs in its group give their tasks back when asked to end. What is frozen does not hear that.
+            self.end(signal.SIGTERM if self.silences == MOST_SILENCES else signal.SIGKILL)
+        return True
+
 
 @dataclass
 class Watched:
@@ -125,6 +176,7 @@ class Watched:
     name: str
     service: Service
     restart: bool
+    pulse: Pulse | None = None
     launched_at: float = field(default_factory=time.monotonic)
     restarts: int = 0
     pause: float = FIRST_PAUSE
@@ -138,9 +190,27 @@ class Watched:
         """Note its death, or start it again when that is due; tell whether anything changed."""
         if self.is_over:
             return False
-        if self.restart_at is None:
-            return self.service.poll() is not None and self._note_death(now)
-        return now >= self.restart_at and self._launch_again(now)
+        if self.restart_at is not None:
+            return now >= self.restart_at and self._launch_again(now)
+        if self.service.poll() is not None:
+            return self._note_death(now)
+        return self.pulse is not None and self._feel(self.pulse, now)
+
+    @property
+    def due_at(self) -> float | None:
+        """When it is to be looked after next, on the monotonic clock; None: when it dies."""
+        if self.restart_at is None and not self.is_over and self.pulse is not None:
+            return self.pulse.asked_at + ASKED_EVERY
+        return self.restart_at
+
+    def _feel(self, pulse: Pulse, now: float) -> bool:
+        changed = pulse.feel(now)
+        if changed and pulse.silences == 0:
+            LOG.warning("%s answers again", self.name)
+        elif changed:
+            end = "; it is ended, and starts again" if pulse.silences >= MOST_SILENCES else ""
+            LOG.warning("%s runs and does not answer (%d times in a row)%s", self.name, pulse.silences, end)
+        return changed
 
     def _note_death(self, now: float) -> bool:
         status = said(self.service.poll())
@@ -164,6 +234,8 @@ class Watched:
             self._wait(now)
         else:
             self.restart_at = None
+            if self.pulse is not None:
+                self.pulse.begin(now)
         return True
 
     def _wait(self, now: float) -> None:

@@ -23,9 +23,10 @@ class Freshness:
     """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
 
     Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), or for longer than
-    30 s if it never had one, whatever keeps it away; `due` for less; `refused` backs off after a fault of its symbol;
-    `paused` is an instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known; `missing`
-    are due or late without one.
+    30 s if it has none or an outdated one, whatever keeps it away; `due` for less; `refused` backs off after a fault of
+    its symbol; `paused` is an instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known;
+    `missing` are due or late without one. `outdated` are due, with a price that was too old already when somebody came
+    to look at it.
     """
 
     data_type: str
@@ -38,12 +39,23 @@ class Freshness:
     refused: int
     paused: int
     missing: int
+    outdated: int
     oldest_fetched_at: datetime | None
 
     @property
     def is_calm(self) -> bool:
-        """True when some watched pair has its price on time, and none is late."""
-        return self.late == 0 and self.fresh + self.due > self.missing
+        """True when a price is vouched for: none is late, some are fresh, and more than viewers have found outdated."""
+        return self.late == 0 and self.fresh > self.outdated
+
+    @property
+    def is_merely_due(self) -> bool:
+        """True when known prices are due for a moment, and nothing else is wrong."""
+        return self.late == 0 and self.outdated == 0 and self.due > self.missing
+
+    @property
+    def is_on_time(self) -> bool:
+        """True when nothing is to be mended: none is late, and not all that could be served is refused."""
+        return self.late == 0 and (self.fresh + self.due > 0 or self.refused == 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,6 @@ _PERMANENT = frozenset(
         FailureKind.UNKNOWN_SYMBOL,
         FailureKind.PLAN_RESTRICTED,
         FailureKind.ENDPOINT_RESTRICTED,
-        FailureKind.REQUEST_REFUSED,
         FailureKind.MISCONFIGURED,
     }
 )

@@ -95,7 +95,7 @@ def read_state(home: Path) -> dict[str, Any] | None:
     """Return what the supervisor that runs in `home` has written about itself; None when none runs.
 
     Keys: `pid`, `started_at` (ISO 8601, UTC), `processes` (by name: `pid`, None while it is down; `restarts`;
-    `log`), and whatever was recorded, such as `urls`.
+    `silent_since`, None unless it runs and does not answer; `log`), and whatever was recorded, such as `urls`.
     """
     pid = running_pid(home)
     if pid is None:

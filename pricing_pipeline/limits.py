@@ -17,7 +17,8 @@ class Allowance:
     """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
 
     `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
-    `breaker_seconds` is the time until the next probe, or that a probe under way still has.
+    `breaker_seconds` is the time until the next probe, or that a probe under way still has. `outages` says for what
+    it does not answer.
     """
 
     provider: str
@@ -30,12 +31,13 @@ class Allowance:
     breaker: str
     breaker_seconds: float | None
     breaker_reason: str | None
+    outages: str | None
     unannounced_calls: int
     """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
 
     @property
     def stop(self) -> str | None:
-        """Why the provider is not called at all now, in a few words; None when it is."""
+        """Why the provider is not called at all now, or does not answer, in a few words; None when it is well."""
         if self.breaker == "half_open":
             return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
         if self.breaker == "open":
@@ -47,6 +49,8 @@ class Allowance:
             return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
         if self.is_spent:
             return f"{self.provider}: its quota of bytes is spent"
+        if self.outages:
+            return f"{self.provider}: {self.outages}"
         return None
 
     @property

@@ -424,7 +424,7 @@ def _unless_locked(engine: Engine, call: Call, settle: Callable[[Connection], ob
 
 
 def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
-    kind = next(kind for cls, kind in _KINDS if isinstance(error, cls))
+    kind = _kind_of_error(call, error) or FailureKind.CLIENT_FAULT
     held = queue.held(connection, call)
     # Whoever writes to a provider's rows has its other locks already: see the order in functions/queue.sql.
     _book_failure(connection, call, error, is_held=bool(held))
@@ -432,13 +432,9 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
         pause = limits.throttle(connection, call.provider, call.key_name, asked, str(error))
-    is_alone = len(call.tasks) == 1
-    # Of one symbol alone a provider would have said so in its answer: it refuses the key the endpoint.
-    if isinstance(error, PlanRestricted) and (is_alone or error.is_whole_endpoint):
-        kind = FailureKind.ENDPOINT_RESTRICTED
     # In a batch, one symbol may have spoiled the call for the others: those deserve another try.
     blames_all = kind in (FailureKind.MISCONFIGURED, FailureKind.ENDPOINT_RESTRICTED)
-    is_permanent = kind.is_permanent and (is_alone or blames_all)
+    is_permanent = kind.is_permanent and (len(call.tasks) == 1 or blames_all)
     queue.fail(
         connection,
         call.task_ids,
@@ -450,7 +446,10 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     )
 
 
-def _kind_of_error(error: ProviderError) -> FailureKind | None:
+def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
+    # Of one symbol alone a provider would have said so in its answer: it refuses the key the endpoint.
+    if isinstance(error, PlanRestricted) and (len(call.tasks) == 1 or error.is_whole_endpoint):
+        return FailureKind.ENDPOINT_RESTRICTED
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 
@@ -462,7 +461,7 @@ def _book_failure(connection: Connection, call: Call, error: ProviderError, *, i
         http_status=error.http_status,
         wire_bytes=error.wire_bytes,
         error=str(error),
-        kind=_kind_of_error(error),
+        kind=_kind_of_error(call, error),
         is_held=is_held,
     )
 

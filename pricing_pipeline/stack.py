@@ -28,7 +28,7 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import NoMasterKey, SettingsError
-from pricing_pipeline.ports import LOOPBACK, require_free_port
+from pricing_pipeline.ports import LOOPBACK, answers_grpc, require_free_port
 from pricing_pipeline.processes import without_libpq_variables
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
@@ -40,6 +40,7 @@ ROOT = Path(__file__).parents[1]
 
 _WORKSPACE = ["-w", str(ROOT / "workspace.yaml")]
 _LONGEST_SOCKET = 100
+_PING_SECONDS = 3.0
 Say = Callable[[str], None]
 
 
@@ -226,7 +227,15 @@ def _code_server(environment: dict[str, str]) -> Child:
         *("code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"),
         *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
     ]
-    return _program("dagster", arguments, environment, name="code-server", ready=lambda: _listens(path))
+    return _program(
+        "dagster",
+        arguments,
+        environment,
+        name="code-server",
+        ready=lambda: _listens(path),
+        # What listens is a proxy. What answers is its child, which it does not start again when that has ended.
+        answers=lambda: answers_grpc(path, "/api.DagsterApi/Ping", _PING_SECONDS),
+    )
 
 
 def _daemon(environment: dict[str, str]) -> Child:
@@ -261,9 +270,11 @@ def _program(
     *,
     name: str | None = None,
     ready: Callable[[], bool] | None = None,
+    answers: Callable[[], bool] | None = None,
 ) -> Child:
     """A command that was installed beside our own interpreter."""
-    return Child(name or program, [Path(sys.executable).parent / program, *arguments], environment, ready)
+    argv: list[str | Path] = [Path(sys.executable).parent / program, *arguments]
+    return Child(name or program, argv, environment, ready, answers)
 
 
 def _answers(url: str) -> bool:

@@ -22,7 +22,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from pricing_pipeline import guardian
-from pricing_pipeline.children import Child, Command, Service, Watched
+from pricing_pipeline.children import Child, Command, Pulse, Service, Watched
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.home import lock_home, prepare_home, write_state
 from pricing_pipeline.processes import adopt_orphans, dead_children, descendants, rotate_log
@@ -114,7 +114,8 @@ class Supervisor:
         self.check()
         command = Command(child, self.home)
         command.launch()
-        self._add(Watched(child.name, command, child.restart))
+        pulse = Pulse(child.answers, command.end_group) if child.answers is not None else None
+        self._add(Watched(child.name, command, child.restart, pulse))
 
     def watch(self, name: str, service: Service) -> None:
         """Look after a service that has been started: launch it again when it dies, stop it last."""
@@ -164,7 +165,7 @@ class Supervisor:
         self._save()
 
     def _look_after(self) -> float:
-        """Restart what died and is due; return how many seconds nothing needs doing."""
+        """Restart what died or fell silent and is due; return how many seconds nothing needs doing."""
         now = time.monotonic()
         changes = [watched.look_after(now) for watched in self._watched.values()]
         if any(changes):
@@ -179,7 +180,7 @@ class Supervisor:
             with _kept_running("a log file cannot be moved aside"):
                 for watched in self._watched.values():
                     rotate_log(watched.service.log_path)
-        due = [w.restart_at for w in self._watched.values() if w.restart_at is not None]
+        due = [at for watched in self._watched.values() if (at := watched.due_at) is not None]
         return max(0.0, min([*due, now + _LOOK_AT_LOGS_EVERY]) - now)
 
     def _collect_orphans(self) -> None:
@@ -298,6 +299,7 @@ class Supervisor:
                 watched.name: {
                     "pid": watched.service.pid,
                     "restarts": watched.restarts,
+                    "silent_since": _since(watched),
                     "log": str(watched.service.log_path),
                 }
                 for watched in self._watched.values()
@@ -305,6 +307,12 @@ class Supervisor:
         }
         with _kept_running("state.json cannot be written"):
             write_state(self.home, state)
+
+
+def _since(watched: Watched) -> str | None:
+    """Since when a process runs and gives no answer."""
+    silent_since = watched.pulse.silent_since if watched.pulse is not None else None
+    return silent_since.isoformat() if silent_since is not None else None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,17 @@ from datetime import UTC, datetime, timedelta
 
 from pricing_pipeline import demand, queue
 from pricing_pipeline.domain import Call, FailureKind
-from pricing_pipeline.errors import KeyRefused, ProviderDown, ProviderError, SchemaDrift, Throttled
+from pricing_pipeline.errors import (
+    ClientFault,
+    KeyRefused,
+    Misconfigured,
+    PlanRestricted,
+    ProviderDown,
+    ProviderError,
+    RequestRefused,
+    SchemaDrift,
+    Throttled,
+)
 from pricing_pipeline.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
 
@@ -23,6 +33,10 @@ TROUBLE: dict[str, ProviderError] = {
     "schema_drift": SchemaDrift("twelvedata sent a web page"),
     "key_refused": KeyRefused("twelvedata does not accept the key", http_status=401),
     "throttled": Throttled("too fast", http_status=429),
+    "request_refused": RequestRefused("twelvedata answered 400: Bad Request", http_status=400),
+    "endpoint_restricted": PlanRestricted("not in your plan", http_status=403, is_whole_endpoint=True),
+    "misconfigured": Misconfigured("the base URL is missing"),
+    "client_fault": ClientFault("our own code failed"),
 }
 
 
@@ -43,11 +57,13 @@ class OutageWorld:
 
     def __init__(self, core: Core, symbols: Sequence[str]) -> None:
         self.core = core
-        self.now = START
+        self.now = self.source_now = START
         self.symbols = list(symbols)
         self.trouble: str | None = None
         self.unknown: set[str] = set()
         self.poisoned: set[str] = set()
+        self.refused: set[str] = set()
+        """Requests for these alone are answered with 400."""
         self.asked: list[tuple[datetime, tuple[str, ...]]] = []
         self.confirmed: dict[str, datetime] = {}
         self.outcomes: dict[str, str] = {}
@@ -64,6 +80,7 @@ class OutageWorld:
 
     def move(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+        self.source_now += timedelta(seconds=max(seconds, 0))  # nobody sets the source's clock back
         self.core.rows("UPDATE pricing.frozen_clock SET at = :now", now=self.now)
 
     def work(self) -> None:
@@ -78,6 +95,15 @@ class OutageWorld:
             for call in calls:
                 self._answer(call)
 
+    def look_as_client(self, user: str, symbol: str) -> None:
+        """A client's first heartbeat, which a worker serves later."""
+        self.core.rows(
+            "SELECT pricing.heartbeat(:user, ARRAY[:type], ARRAY[:symbol], false)",
+            user=user,
+            type=QUOTE,
+            symbol=symbol,
+        )
+
     def tend(self) -> int:
         with self.core.engine.begin() as connection:
             return queue.tend_outages(connection)
@@ -87,7 +113,7 @@ class OutageWorld:
         asked = set(call.symbols)
         outcome = self._outcome(asked)
         if outcome == "ok":
-            self.core.finish(call)
+            self.core.finish(call, seconds_old=(self.now - self.source_now).total_seconds())
             self.confirmed |= dict.fromkeys(asked, self.now)
             self.answered_at = self.now
         elif outcome == "unknown_symbol":
@@ -108,6 +134,8 @@ class OutageWorld:
             return self.trouble
         if asked & self.poisoned:
             return "schema_drift"
+        if asked & self.refused:
+            return "request_refused"
         return "unknown_symbol" if asked & self.unknown else "ok"
 
     # Looking

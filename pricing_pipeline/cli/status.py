@@ -154,6 +154,7 @@ def _allowance(allowance: Allowance, keys: Sequence[Key]) -> dict[str, Any]:
         "breaker": allowance.breaker,
         "breaker_seconds": allowance.breaker_seconds,
         "breaker_reason": allowance.breaker_reason,
+        "outages": allowance.outages,
         "stop": allowance.stop,
         "unannounced_calls": allowance.unannounced_calls,
         "keys": {
@@ -216,6 +217,12 @@ def _say_processes(processes: Mapping[str, Mapping[str, Any]]) -> None:
             for name, process in processes.items()
         ]
         print_table(["process", "pid", "restarts", "log"], rows, right=["pid", "restarts"])
+        for name, process in processes.items():
+            if process.get("silent_since"):
+                since = datetime.fromisoformat(process["silent_since"])
+                typer.echo(
+                    f"warning:     {name} runs and does not answer since {moment(since)}; it is started again"
+                )
 
 
 def _say_types(content: Mapping[str, Any]) -> None:
@@ -282,7 +289,7 @@ def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _stop(one: Mapping[str, Any]) -> str:
-    """Why a provider, or which of its keys, is not called now."""
+    """Why a provider, or which of its keys, is not called now, or for what it does not answer."""
     if one["breaker"] == "half_open":
         return f"breaker half open, a probe is under way: {one['breaker_reason']}"
     if one["breaker"] == "open":
@@ -293,11 +300,12 @@ def _stop(one: Mapping[str, Any]) -> str:
         return "its quota of bytes is spent, of which even viewers leave 5 %"
     if not any(key["is_active"] for key in one["keys"].values()):
         return "no key is active; `pricing-pipeline provider set-key` stores one"
-    return "; ".join(
+    blocked = (
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
         for name, key in one["keys"].items()
         if key["blocked_seconds"] and key["is_active"]
     )
+    return "; ".join(filter(None, [one["outages"], *blocked]))
 
 
 def _say_left_out(content: Mapping[str, Any]) -> None:

@@ -65,8 +65,8 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict
                 **why_late(connection, row),
                 **freshness_plot(checks.served(connection, row.data_type)),
             },
-            is_fault=row.late > 0,
-            is_grave=2 * row.late > row.watched,
+            is_fault=not row.is_on_time,
+            is_grave=2 * row.late > row.watched or not row.fresh + row.due,
         )
         for row in demand.freshness(connection, names)
     }

@@ -285,7 +285,7 @@ def said_of_service(row: demand.Freshness) -> str:
     said = f"{row.watched} watched price{'s' if row.watched > 1 else ''}: {each}."
     if row.missing:
         said += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
-    if row.late:
+    if not row.is_on_time:
         said += (
             " `pricing-pipeline why SYMBOL` says of each why, `pricing-pipeline status` which provider is throttled or "
             "out of quota."

@@ -155,8 +155,8 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         name="report_freshness",
         minimum_interval_seconds=_EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says of each watched data type, at once and then about every half TTL, that no price is late. "
-        "When some are, or none was fetched yet, it says nothing, and the freshness policy warns and then fails. "
+        description="Says of each watched data type, at once and then about every half TTL, that prices are fresh and "
+        "none is late. Otherwise it says nothing, and the freshness policy warns and then fails. "
         "When a type turns late, and when it is on time again, it evaluates the check on_time at once.",
     )
     def sensor(
@@ -167,13 +167,13 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             outlook = demand.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
             rows = [row for row in demand.freshness(connection, watched) if row.watched] if watched else []
-            late = sorted(row.data_type for row in rows if row.late)
+            late = sorted(row.data_type for row in rows if not row.is_on_time)
             turned = sorted({*late} ^ ({*told.late} & {row.data_type for row in rows}))
             judged = on_time_evaluations(connection, turned) if turned else []
         ready = [row for row in rows if row.is_calm]
         calm = [r for r in ready if not 0 <= now - told.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])]
-        # A type that is not calm is forgotten: it is reported at once when it is calm again.
-        troubled = {row.data_type for row in rows} - {row.data_type for row in ready}
+        # A type in trouble is forgotten, so that it is reported at once when it is calm again.
+        troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
         kept = {name: at for name, at in told.at.items() if name in ttls and name not in troubled}
         return dg.SensorResult(
             asset_events=[*judged, *(_calm(database, row) for row in calm)],
@@ -207,12 +207,12 @@ def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMateriali
 
 def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Freshness], unwatched: int) -> str:
     late = [f"{row.data_type} ({row.late})" for row in troubled if row.late]
-    missing = [f"{row.data_type} ({row.missing})" for row in troubled if row.missing and not row.late]
-    refused = [row.data_type for row in troubled if not (row.late or row.missing)]
+    waiting = [f"{row.data_type} ({row.due})" for row in troubled if row.due and not row.late]
+    refused = [row.data_type for row in troubled if not (row.late or row.due)]
     said = {
         "on time": [row.data_type for row in calm],
         "late, so nothing is said": late,
-        "not fetched yet, so nothing is said": missing,
+        "being fetched, so nothing is said": waiting,
         "none can be fetched, so nothing is said": refused,
         "nobody watches": [f"{unwatched} data type{'s' if unwatched > 1 else ''}"] if unwatched else [],
     }

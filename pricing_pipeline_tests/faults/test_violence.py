@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import psutil
 import pytest
 from sqlalchemy import Connection, Row, text
 
@@ -23,6 +24,8 @@ from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
 
 pytestmark = GROUP
+
+RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "pricing_pipeline") { __typename } }'
 
 
 @pytest.fixture
@@ -95,6 +98,32 @@ def test_a_killed_process_is_started_again(running: Stack, name: str) -> None:
     running.wait_until("the UI", running.location)
     running.wait_for_tick(since=restarted)
     symbol = "AFTER." + name.rpartition("-")[2].upper()
+    running.watch("equity_quote", symbol)
+    assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
+    running.leave("equity_quote", symbol)
+
+
+@pytest.mark.parametrize("how", ["its child is killed", "it is frozen"])
+def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(running: Stack, how: str) -> None:
+    """What listens is a proxy, and nobody may be behind it. The UI's own reload works again, too."""
+    proxy = running.pid_of("code-server")
+    running.wait_until("an answer", running.location)
+    if how == "its child is killed":
+        (child,) = [one for one in psutil.Process(proxy).children() if "grpc" in one.cmdline()]
+        kill(child.pid)
+    else:
+        os.kill(proxy, signal.SIGSTOP)
+    silent = running.wait_until(
+        "its silence in the state", lambda: running.state()["processes"]["code-server"]["silent_since"]
+    )
+    assert f"code-server runs and does not answer since {silent[:10]}" in running.cli("status").stdout
+    running.wait_until("another one", lambda: running.pid_of("code-server") != proxy)
+    restarted = time.time()
+    running.wait_until("the UI", running.location)
+    reloaded = running.wait_until("a reload from the UI", lambda: running.graphql(RELOAD))
+    assert reloaded["reloadRepositoryLocation"]["__typename"] == "WorkspaceLocationEntry"
+    running.wait_for_tick(since=restarted)
+    symbol = f"AFTER.{restarted:.0f}"
     running.watch("equity_quote", symbol)
     assert running.wait_for_price("equity_quote", symbol).outcome == "ok"
     running.leave("equity_quote", symbol)

@@ -142,7 +142,9 @@ def test_b16_while_a_viewer_waits_a_probe_is_made_within_every_minute(core: Core
     clock.advance(61)
     calls(core, DOWN)
     for wait in (120, 240, 480, 600):
-        assert core.allowance().breaker_seconds == pytest.approx(wait), "the wait for others doubles"
+        until = core.one("SELECT breaker_until FROM pricing.provider_state WHERE provider = 'twelvedata'")
+        assert (until - core.clock()).total_seconds() == pytest.approx(wait), "the wait for others doubles"
+        assert core.allowance().breaker_seconds == pytest.approx(45), "and viewers are told of theirs"
         clock.advance(44)
         assert core.claim(max_calls=10) == []
         clock.advance(1)

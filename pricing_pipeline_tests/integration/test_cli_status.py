@@ -72,6 +72,7 @@ def test_g3_watched_pairs_are_counted_as_fresh_due_and_late(
         "breaker": "closed",
         "breaker_seconds": None,
         "breaker_reason": None,
+        "outages": None,
         "stop": None,
         "unannounced_calls": 0,
         "keys": {

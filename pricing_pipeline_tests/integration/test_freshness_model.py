@@ -65,6 +65,10 @@ class PairMachine(RuleBasedStateMachine):
     def these_spoil_their_answer(self, symbols: set[str]) -> None:
         self.world.poisoned = symbols
 
+    @rule(symbols=st.sets(st.sampled_from(PAIRS), max_size=2))
+    def requests_for_these_are_refused(self, symbols: set[str]) -> None:
+        self.world.refused = symbols
+
     @rule(seconds=st.sampled_from([3, 15, 40, 70, 200, 700]))
     def time_passes(self, seconds: int) -> None:
         self.world.pass_by(seconds, step=1 if seconds < 40 else 5)
@@ -86,6 +90,18 @@ class PairMachine(RuleBasedStateMachine):
         self.world.symbols.append(symbol)
         self.owed_at_the_earliest[symbol] = self.world.now
 
+    @rule(symbol=st.sampled_from(PAIRS), seconds=st.sampled_from([70, 400]))
+    def it_is_only_held_and_then_two_clients_look_at_once(self, symbol: str, seconds: int) -> None:
+        self.core.hold("hal", (QUOTE, symbol))
+        self.core.unsubscribe("ann", (QUOTE, symbol))
+        self.core.unsubscribe("bob", (QUOTE, symbol))
+        self.world.symbols.remove(symbol)
+        self.world.pass_by(seconds, step=5)
+        for user in ("ann", "bob"):
+            self.world.look_as_client(user, symbol)
+        self.world.symbols.append(symbol)
+        self.owed_at_the_earliest[symbol] = self.world.now
+
     @rule()
     def nobody_works_for_two_minutes(self) -> None:
         self.world.move(120)
@@ -102,8 +118,12 @@ class PairMachine(RuleBasedStateMachine):
         """All that waits for it comes back. What it failed while it answered others comes back by its own pauses."""
         waiting = {
             symbol
-            for symbol in set(PAIRS) - self.paused - self.world.poisoned - self.world.unknown
-            if self.world.outcomes[symbol] not in ("unknown_symbol", "throttled")
+            for symbol in set(PAIRS)
+            - self.paused
+            - self.world.poisoned
+            - self.world.unknown
+            - self.world.refused
+            if self.world.outcomes[symbol] not in ("unknown_symbol", "throttled", "endpoint_restricted")
             and self.world.failing_since.get(symbol, self.world.now) > self.world.answered_at
         }
         self.world.trouble = None
@@ -113,20 +133,28 @@ class PairMachine(RuleBasedStateMachine):
 
     # What must hold
 
+    def at_fault(self) -> set[str]:
+        """The provider has named them, or refused them while it answered for others."""
+        return {
+            symbol
+            for symbol, outcome in self.world.outcomes.items()
+            if outcome == "unknown_symbol"
+            or (outcome == "request_refused" and self.world.failing_since[symbol] <= self.world.answered_at)
+        }
+
     @invariant()
     def green_means_fresh(self) -> None:
         row = self.world.freshness()
         assert row.watched == row.fresh + row.due + row.late + row.refused + row.paused == len(PAIRS)
         for symbol, state in self.world.states().items():
             assert (state == "paused") is (symbol in self.paused)
-            assert state != "refused" or self.world.outcomes[symbol] == "unknown_symbol", (
-                "trouble excuses nobody"
-            )
+            assert state != "refused" or symbol in self.at_fault(), "trouble excuses nobody"
         if not row.is_calm:
             return
-        for symbol in set(PAIRS) - self.paused:
-            if self.world.outcomes[symbol] == "unknown_symbol":
-                continue
+        assert any(self.world.now <= self.world.confirmed[symbol] + TTL for symbol in PAIRS), (
+            "an event says that a price was confirmed"
+        )
+        for symbol in set(PAIRS) - self.paused - self.at_fault():
             owed = max(self.world.confirmed[symbol] + TTL, self.owed_at_the_earliest[symbol])
             assert self.world.now <= owed + GRACE + SECOND, (
                 f"{symbol} is owed since {owed} and called on time"

@@ -16,12 +16,12 @@ TRANSIENT = [
     FailureKind.SCHEMA_DRIFT,
     FailureKind.IMPLAUSIBLE,
     FailureKind.STALE_SOURCE,
+    FailureKind.REQUEST_REFUSED,
 ]
 PERMANENT = [
     FailureKind.UNKNOWN_SYMBOL,
     FailureKind.PLAN_RESTRICTED,
     FailureKind.ENDPOINT_RESTRICTED,
-    FailureKind.REQUEST_REFUSED,
     FailureKind.MISCONFIGURED,
 ]
 

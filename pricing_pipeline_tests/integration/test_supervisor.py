@@ -18,7 +18,7 @@ import psutil
 import psycopg
 import pytest
 
-from pricing_pipeline.children import Child, Command, Watched
+from pricing_pipeline.children import Child, Command, Pulse, Watched
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.home import lock_home, read_state, running_pid
@@ -394,6 +394,42 @@ def test_fault_24_pauses_between_restarts_grow_and_start_over(tmp_path: Path) ->
     assert not once.look_after(now + 1000)
 
 
+def test_fault_24_what_lives_and_does_not_answer_is_ended_and_starts_again(tmp_path: Path) -> None:
+    """Three questions in a row, ten seconds apart. One that is heard between them starts the count anew."""
+    answers = [True, False, False, True, False, False, False]
+    command = Command(Child("silent", [sys.executable, "-c", POLITE], os.environ), tmp_path)
+    command.launch()
+    watched = Watched("silent", command, restart=True, pulse=Pulse(lambda: answers.pop(0), command.end_group))
+    assert watched.pulse is not None
+    now = watched.pulse.asked_at
+    silent = []
+    while answers:
+        assert watched.due_at == now + 10
+        assert not watched.look_after(now + 9.9)
+        now += 10
+        watched.look_after(now)
+        silent.append(watched.pulse.silences)
+    assert silent == [0, 1, 2, 0, 1, 2, 3]
+    assert watched.pulse.silent_since is not None
+    wait_until(lambda: command.poll() is not None)
+    assert watched.look_after(now)
+    assert watched.look_after(watched.restart_at or 0.0)
+    assert (watched.restarts, watched.pulse.silent_since) == (1, None)
+    command.send(signal.SIGKILL)
+    wait_until(lambda: command.poll() is not None)
+
+
+def test_fault_24_what_starts_need_not_answer_for_three_minutes() -> None:
+    ended: list[tuple[float, signal.Signals]] = []
+    pulse = Pulse(lambda: False, lambda number: ended.append((now - began, number)))
+    began = now = pulse.asked_at
+    while len(ended) < 3:
+        now += 10
+        pulse.feel(now)
+    assert [number for _, number in ended] == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
+    assert ended[0][0] == pytest.approx(180 + 2 * 10, abs=10)
+
+
 def test_fault_24_a_killed_database_starts_again_and_stops_last(open_folder: Path) -> None:
     """kill -9 of PostgreSQL: restarted at the same address with its data, while everything else runs on."""
     home = open_folder / "home"
@@ -417,7 +453,12 @@ def test_fault_24_a_killed_database_starts_again_and_stops_last(open_folder: Pat
         assert supervisor.wait_until(lambda: server.pid not in (first, None) and answers(), seconds=PATIENCE)
         processes = json.loads((home / "state.json").read_text())["processes"]
         assert processes["postgresql"]["restarts"] >= 1
-        assert processes["polite"] == {"pid": other, "restarts": 0, "log": str(home / "logs/polite.log")}
+        assert processes["polite"] == {
+            "pid": other,
+            "restarts": 0,
+            "silent_since": None,
+            "log": str(home / "logs/polite.log"),
+        }
         second = psutil.Process(server.pid)
     assert has_ended(second)
     assert server.log_path.read_text().rstrip().endswith("database system is shut down")

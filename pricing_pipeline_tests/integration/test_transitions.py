@@ -272,7 +272,7 @@ CONSEQUENCE: dict[FailureKind, tuple[str, int]] = {
     FailureKind.UNKNOWN_SYMBOL: DEAD,
     FailureKind.PLAN_RESTRICTED: DEAD,
     FailureKind.ENDPOINT_RESTRICTED: DEAD,
-    FailureKind.REQUEST_REFUSED: DEAD,
+    FailureKind.REQUEST_REFUSED: AGAIN,
     FailureKind.MISCONFIGURED: DEAD,
     FailureKind.THROTTLED: SNOOZED,
     FailureKind.KEY_REFUSED: SNOOZED,

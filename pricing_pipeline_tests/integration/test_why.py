@@ -262,7 +262,6 @@ def test_f4_a_failed_attempt_is_tried_again(core: Core, clock: Clock) -> None:
     [
         (FailureKind.UNKNOWN_SYMBOL, "unknown_symbol"),
         (FailureKind.PLAN_RESTRICTED, "plan_restricted"),
-        (FailureKind.REQUEST_REFUSED, "failed"),
     ],
 )
 def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: FailureKind, state: str) -> None:

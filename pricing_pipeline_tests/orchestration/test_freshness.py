@@ -22,7 +22,7 @@ from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, sai
 from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "report_freshness"
-OWN_FAULTS = (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED, FailureKind.REQUEST_REFUSED)
+OWN_FAULTS = (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED)
 
 pytestmark = pytest.mark.usefixtures("still")
 
@@ -92,7 +92,7 @@ def test_g2_there_is_no_word_before_the_first_price_and_then_one_at_once(stage: 
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     waiting = stage.tick(SENSOR)
     assert (told(waiting), cursor(waiting)) == ([], {"at": {}, "late": []})
-    assert str(waiting.skip_message).startswith(f"not fetched yet, so nothing is said: {QUOTE} (2)")
+    assert str(waiting.skip_message).startswith(f"being fetched, so nothing is said: {QUOTE} (2)")
     core.refresh()
     first = stage.tick(SENSOR, waiting.cursor)
     assert told(first) == [QUOTE]
@@ -156,6 +156,7 @@ def test_g2_it_is_said_about_every_half_ttl_and_30_s_apart(
     clock.advance(told_by - quiet_for)
     assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE]
     clock.advance(-told_by - 3600)
+    core.rows("UPDATE pricing.latest_prices SET fetched_at = pricing.clock()")
     assert told(stage.tick(SENSOR, quiet.cursor)) == [QUOTE], "the clock was set back"
 
 
@@ -172,9 +173,9 @@ def test_g2_no_word_while_a_watched_pair_is_late(
         "SELECT default_ttl_minutes * 60 FROM pricing.data_type_registry WHERE data_type = :t", t=data_type
     )
     clock.advance(ttl + bound - 2)
-    calm = stage.tick(SENSOR)
-    assert told(calm) == [data_type]
-    assert metadata(calm, data_type)["reason"] == "1 watched price: 1 due."
+    due = stage.tick(SENSOR, told_at_first.cursor)
+    assert (told(due), judged(due), cursor(due)) == ([], {}, cursor(told_at_first)), "merely due"
+    assert str(due.skip_message).startswith(f"being fetched, so nothing is said: {data_type} (1)")
     clock.advance(3)
     tick = stage.tick(SENSOR, told_at_first.cursor)
     assert (told(tick), cursor(tick)) == ([], {"at": {}, "late": [data_type]}), (
@@ -195,15 +196,80 @@ def test_g2_no_word_while_a_watched_pair_is_late(
 def test_g2_late_is_counted_again_for_each_refresh_owed(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
-    clock.advance(85)  # due for 25 s
+    clock.advance(30)
+    core.heartbeat("ann", (QUOTE, "FB"))
+    core.refresh()
+    clock.advance(55)  # two are due for 25 s
     assert QUOTE in told(stage.tick(SENSOR))
     clock.advance(10)
     assert QUOTE not in told(stage.tick(SENSOR))
-    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"), (QUOTE, "FB"))
     core.enqueue_due()
     assert QUOTE not in told(stage.tick(SENSOR))
     core.refresh()
     assert QUOTE in told(stage.tick(SENSOR))
+
+
+def test_g2_a_minutes_pair_that_is_fetched_in_time_stays_green(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    """Normal life: a pair of a minute, fetched two seconds after it fell due. Events come in time, no check turns."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    tick, events, since = stage.tick(SENSOR), 1, 0
+    for second in range(1, 601):
+        clock.advance(1)
+        if second % 62 == 0:
+            core.heartbeat("ann", (QUOTE, "AAPL"))
+            core.enqueue_due()
+            core.refresh()
+        if second % 5 == 0:
+            tick = stage.tick(SENSOR, tick.cursor)
+            assert judged(tick) == {}
+            since = 0 if told(tick) else since + 5
+            events += len(told(tick))
+            assert since < 60
+    assert events <= 22
+
+
+def test_g2_no_event_before_the_first_answer_to_a_viewer_who_comes_back(
+    stage: Stage, core: Core, clock: Clock
+) -> None:
+    """An event means a confirmed price: last night's is none, and nor is one of a pair that others look at."""
+    core.heartbeat("ann", (NAV, "118632"), (NAV, "120503"))
+    core.refresh(MFAPI)
+    clock.advance(30 * 86_400)
+    core.clean()
+    core.heartbeat("ann", (NAV, "118632"))
+    morning = stage.tick(SENSOR)
+    assert told(morning) == []
+    assert str(morning.skip_message).startswith(f"being fetched, so nothing is said: {NAV} (1)")
+    core.refresh(MFAPI)
+    answered = stage.tick(SENSOR, morning.cursor)
+    assert told(answered) == [NAV]
+    core.heartbeat("bob", (NAV, "120503"))
+    clock.advance(20)
+    waiting = stage.tick(SENSOR, answered.cursor)
+    assert (told(waiting), judged(waiting)) == ([], {})
+    clock.advance(15)
+    late = stage.tick(SENSOR, waiting.cursor)
+    assert (told(late), judged(late)) == ([], {NAV: False}), "not after a quarter of the TTL, six hours"
+
+
+def test_g2_on_time_fails_when_nothing_at_all_is_served(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.refresh()
+    first = stage.tick(SENSOR)
+    core.pause("IBM")
+    clock.advance(61)
+    core.enqueue_due()
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+    clock.advance(61)
+    tick = stage.tick(SENSOR, first.cursor)
+    assert (told(tick), judged(tick)) == ([], {QUOTE: False})
+    core.pause("AAPL")
+    paused = stage.tick(SENSOR, tick.cursor)
+    assert (told(paused), judged(paused)) == ([], {QUOTE: True}), "all are paused by a person"
 
 
 def test_g2_it_says_what_it_knows(stage: Stage, core: Core, clock: Clock) -> None:

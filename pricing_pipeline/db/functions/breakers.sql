@@ -33,7 +33,7 @@ BEGIN
     BEGIN
         IF call.probe_call = judged THEN
             IF is_fault THEN
-                PERFORM pricing.open_breaker(call.provider, 'the probe failed: ' || coalesce(call.error, call.failure_kind), judged);
+                PERFORM pricing.open_breaker(call.provider, 'the last probe failed: ' || coalesce(call.error, call.failure_kind), judged);
             ELSE
                 UPDATE pricing.provider_state s
                 SET breaker = 'closed', breaker_since = now_, breaker_until = NULL, breaker_openings = 0, breaker_reason = NULL, probe_call = NULL
@@ -44,10 +44,9 @@ BEGIN
             WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
               AND c.failure_kind IS NOT NULL AND pricing.is_provider_fault(c.failure_kind);
             IF faults >= 10 THEN
-                SELECT count(*) INTO calls FROM pricing.counted_calls c
-                WHERE c.provider = call.provider AND c.counted_at > greatest(now_ - interval '10 minutes', call.breaker_since)
-                  AND c.outcome IN ('ok', 'failed');
-                IF faults * 2 >= calls THEN
+                SELECT x.faults, x.calls INTO faults, calls
+                FROM pricing.calls_that_count(call.provider, greatest(now_ - interval '10 minutes', call.breaker_since)) x;
+                IF faults >= 10 AND faults * 2 >= calls THEN
                     PERFORM pricing.open_breaker(call.provider, pg_catalog.format(
                         '%s of %s calls failed, the last one: %s', faults, calls, coalesce(call.error, call.failure_kind)));
                 END IF;
@@ -71,6 +70,33 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.judge_call(bigint, integer) IS
     'What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key''s pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamptz, OUT faults integer, OUT calls integer)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH seen AS (
+        SELECT c.data_type, c.symbols, coalesce(pricing.is_provider_fault(c.failure_kind), false) AS is_fault,
+               count(*) FILTER (WHERE c.outcome = 'ok' AND c.failure_kind IS NULL)
+                   OVER (PARTITION BY c.data_type ORDER BY c.counted_at, c.call_id) AS answers
+        FROM pricing.counted_calls c
+        WHERE c.provider = wanted_provider AND c.counted_at > after AND c.outcome IN ('ok', 'failed')),
+    judged AS (
+        SELECT s.is_fault, s.is_fault AND s.answers > min(s.answers) FILTER (WHERE s.is_fault) OVER (PARTITION BY s.data_type, s.symbols) AS is_own
+        FROM seen s)
+    SELECT count(*) FILTER (WHERE j.is_fault)::integer, count(*)::integer FROM judged j WHERE NOT j.is_own
+$$;
+COMMENT ON FUNCTION pricing.calls_that_count(text, timestamptz) IS
+    'How many calls to a provider since then were faults of it, and how many there were. What failed again after others of its data type were answered does not count: one bad symbol is tried often, and must not close a well provider to all.';
+
+
+CREATE OR REPLACE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE WHEN state.breaker = 'open' AND state.breaker_openings > 1
+                 AND EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.provider = state.provider AND q.priority > 0)
+                THEN least(state.breaker_until, state.breaker_since + interval '45 seconds') ELSE state.breaker_until END
+$$;
+COMMENT ON FUNCTION pricing.next_probe_at(pricing.provider_state) IS
+    'When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.';
 
 
 CREATE OR REPLACE FUNCTION pricing.open_breaker(wanted_provider text, reason text, failed_probe bigint DEFAULT NULL) RETURNS void

@@ -42,6 +42,9 @@ BEGIN
     IF allowed.is_scarce THEN
         allowed := pricing.save_units(wanted_provider, allowed, now_);
     END IF;
+    IF allowed.is_probe THEN
+        state := pricing.probe_from(state, now_);
+    END IF;
 
     -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
     -- one for a moment. It looks from the first task on as soon as it finds too little.

@@ -1,7 +1,7 @@
 -- How watched pairs are served: the one definition that freshness, checks, status, samples and, of lateness, why go by.
 
 CREATE OR REPLACE FUNCTION pricing.watched_pairs(only_types text[] DEFAULT NULL)
-RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz)
+RETURNS TABLE (data_type text, symbol text, state text, owed_since timestamptz, fetched_at timestamptz, is_outdated boolean)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -11,30 +11,45 @@ BEGIN
     SELECT d.data_type, d.symbol,
            CASE WHEN EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, d.symbol)
                                                                  AND (i.update_mode <> 'api' OR NOT i.is_active)) THEN 'paused'
-                WHEN owed.since <= now_ - owed.grace THEN 'late'
+                -- Whoever has no price, or comes back to one of another day, waits for the first.
+                WHEN owed.since <= now_ - CASE WHEN l.fetched_at IS NULL OR old.is_outdated THEN interval '30 seconds' ELSE owed.grace END THEN 'late'
                 WHEN owed.since <= now_ THEN 'due'
                 WHEN d.held_until > now_ THEN 'refused'
                 -- A time ahead of the clock is no knowledge: the clock was set back.
                 WHEN l.fetched_at <= now_ + interval '1 minute' IS NOT TRUE THEN 'due'
                 ELSE 'fresh' END,
-           CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at
+           CASE WHEN owed.since <= now_ THEN owed.since END, l.fetched_at, coalesce(old.is_outdated, false)
     FROM pricing.data_type_registry r JOIN pricing.demand d USING (data_type)
     LEFT JOIN pricing.latest_answers l USING (data_type, symbol)
     CROSS JOIN LATERAL (
-        SELECT least(d.owed_since, d.became_due_at, d.due_at) AS since,
-               -- Whoever has no price at all looks at an empty place.
-               CASE WHEN l.fetched_at IS NULL THEN interval '30 seconds'
-                    ELSE greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) END AS grace) owed
+        SELECT l.fetched_at + make_interval(mins => coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)) AS ends_at,
+               least(d.owed_since, d.became_due_at, d.due_at) AS told,
+               greatest(interval '30 seconds', make_interval(mins => r.default_ttl_minutes) / 4) AS grace) known
+    CROSS JOIN LATERAL (
+        SELECT known.grace, CASE
+            -- What nobody has judged for a viewer, and what is older than its TTL whatever its due_at says, is owed since
+            -- somebody looks at it.
+            WHEN known.told > now_ AND coalesce(d.held_until <= now_, true)
+                 AND CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)
+                          ELSE known.ends_at <= now_ AND r.staleness_function = 'is_data_stale' AND r.table_name = 'latest_price_' || r.data_type END
+            THEN greatest(known.ends_at, (SELECT min(a.subscribed_at) FROM pricing.active_subscriptions a
+                                          WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)))
+            ELSE known.told END AS since OFFSET 0) owed
+    CROSS JOIN LATERAL (
+        SELECT owed.since <= now_ AND known.ends_at + owed.grace <= now_
+               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
+                               WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol) AND a.subscribed_at < owed.since) AS is_outdated) old
     WHERE r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
       -- A pair outlives its last viewer; nothing is owed to nobody.
       AND EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol))
     UNION ALL
     -- What a client has begun to watch, and no worker has taken up yet.
-    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late' ELSE 'due' END, min(p.requested_at), NULL
+    SELECT r.data_type, p.symbol, CASE WHEN min(p.requested_at) <= now_ - interval '30 seconds' THEN 'late' ELSE 'due' END,
+           min(p.requested_at), NULL, false
     FROM pricing.pair_requests p JOIN pricing.data_type_registry r USING (data_type)
     WHERE p.kind = 'watched' AND r.is_active AND (only_types IS NULL OR r.data_type = ANY (only_types))
       AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (p.data_type, p.symbol))
     GROUP BY r.data_type, p.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.watched_pairs(text[]) IS
-    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh.';
+    'Each watched pair of the active data types, or of those that are named, with its state: paused; late, owed a price for more than 30 s (where there is one, for more than a quarter of the TTL if that is longer, unless it is outdated), whatever keeps it away; due, owed for less; refused, its task died of a fault of the symbol and it backs off; fresh. Outdated is what was too old already when somebody came to look at it, and is not fetched since.';

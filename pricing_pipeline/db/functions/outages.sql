@@ -1,9 +1,8 @@
--- Trouble: which faults are the symbol's own, how long a pair backs off, and what an outage of a provider does to those
--- who wait for it. Lock order: see queue.sql; what tend_outages takes after outages it takes only if it is free.
+-- Trouble: which faults are the symbol's own, how long a pair backs off, and what an outage does to those who wait for it. Lock order: see queue.sql; what tend_outages takes after outages it takes only if it is free.
 
 CREATE OR REPLACE FUNCTION pricing.is_symbol_fault(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT coalesce(kind IN ('unknown_symbol', 'plan_restricted', 'request_refused'), false)
+    SELECT coalesce(kind IN ('unknown_symbol', 'plan_restricted'), false)
 $$;
 COMMENT ON FUNCTION pricing.is_symbol_fault(text) IS
     'Whether a task that failed so has its symbol to blame. All other kinds are trouble of the provider, its key or ours: the pair stays late.';
@@ -11,10 +10,11 @@ COMMENT ON FUNCTION pricing.is_symbol_fault(text) IS
 
 CREATE OR REPLACE FUNCTION pricing.is_outage(kind text) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
-    SELECT coalesce(kind IN ('provider_down', 'schema_drift', 'key_refused'), false)
+    SELECT coalesce(kind IN ('provider_down', 'schema_drift', 'key_refused', 'request_refused', 'endpoint_restricted',
+                             'misconfigured', 'client_fault'), false)
 $$;
 COMMENT ON FUNCTION pricing.is_outage(text) IS
-    'Whether a failed call says that its provider, or its key, serves nobody now. Not throttled: its pauses have rules of their own.';
+    'Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.';
 
 
 CREATE OR REPLACE FUNCTION pricing.back_off_for(kind text, failures integer) RETURNS interval
@@ -35,7 +35,19 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                               WHERE x.entry ->> 'kind' IN ('retried', 'passed_over')), 0)
 $$;
 COMMENT ON FUNCTION pricing.failing_since(jsonb) IS
-    'When a task with this history first failed by a fault of its provider or key. NULL = it did not.';
+    'When a task with this history first failed by trouble that others may have, too. NULL = it did not.';
+
+
+CREATE OR REPLACE FUNCTION pricing.others_were_answered(ids bigint[]) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- The outage that goes on began after it had failed first: between the two the provider has answered.
+    SELECT coalesce(bool_and(o.since > pricing.failing_since(q.errors)), false)
+    FROM pricing.api_call_queue_live q
+    LEFT JOIN pricing.outages o ON (o.provider, o.data_type) = (q.provider, q.data_type) AND o.answered_at IS NULL
+    WHERE q.id = ANY (ids)
+$$;
+COMMENT ON FUNCTION pricing.others_were_answered(bigint[]) IS
+    'Of tasks whose call has just failed: whether each had failed before, and the provider has answered for the data type since. Then it is their own fault.';
 
 
 CREATE OR REPLACE FUNCTION pricing.note_outage(judged bigint) RETURNS void
@@ -64,27 +76,27 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.note_outage(bigint) IS
-    'What a settled call says about an outage: a fault of the provider or its key begins one, or prolongs it; an answer ends it.';
+    'What a settled call says about an outage: trouble that others may have, too, begins one, or prolongs it; an answer ends it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.pairs_waiting_for(wanted_provider text, wanted_type text)
-RETURNS TABLE (symbol text, failing_since timestamptz, asked_at timestamptz)
+RETURNS TABLE (symbol text, failure_kind text, failing_since timestamptz, asked_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
-    SELECT d.symbol, pricing.failing_since(died.errors), died.claimed_at
+    SELECT d.symbol, died.failure_kind, pricing.failing_since(died.errors), coalesce(died.claimed_at, died.finished_at)
     FROM pricing.demand d
     CROSS JOIN LATERAL (
-        SELECT q.provider, q.failure_kind, q.claimed_at, q.errors FROM pricing.api_call_queue_dead q
+        SELECT q.provider, q.failure_kind, q.claimed_at, q.finished_at, q.errors FROM pricing.api_call_queue_dead q
         WHERE (q.data_type, q.symbol) = (d.data_type, d.symbol) AND q.window_end = 'infinity'
         ORDER BY q.id DESC LIMIT 1) died
     WHERE d.data_type = wanted_type AND d.owed_since IS NOT NULL AND d.due_at > now_ AND d.became_due_at IS NULL
       AND died.provider = wanted_provider AND pricing.is_outage(died.failure_kind);
 END $$;
 COMMENT ON FUNCTION pricing.pairs_waiting_for(text, text) IS
-    'Pairs of a data type that back off because a provider, or its key, served nobody: when their last task failed first, and when it was asked for last.';
+    'Pairs of a data type that back off because their last task died at a provider of trouble that others may have, too: of what, when it failed first, and when it was asked for last.';
 
 
 CREATE OR REPLACE FUNCTION pricing.return_waiting(over pricing.outages) RETURNS integer
@@ -122,6 +134,7 @@ CREATE OR REPLACE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS vo
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    waiting record;
 BEGIN
     IF EXISTS (SELECT FROM pricing.collector_call_log c
                WHERE c.provider = down.provider AND c.data_type = down.data_type AND c.finished_at IS NULL)
@@ -131,26 +144,63 @@ BEGIN
         RETURN; -- it is being asked
     END IF;
     -- As with the return: what failed while others were answered says nothing about the provider.
-    UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
-    FROM (SELECT x.id FROM pricing.api_call_queue_live x
-          WHERE x.provider = down.provider AND x.data_type = down.data_type AND x.run_after IS NOT NULL AND x.status = 'scheduled' AND x.priority > 0
-            AND pricing.is_outage(x.errors -> -1 ->> 'kind') AND pricing.failing_since(x.errors) >= down.since
-          ORDER BY x.priority DESC, x.id LIMIT 1 FOR UPDATE SKIP LOCKED) chosen
-    WHERE q.id = chosen.id;
-    IF NOT FOUND THEN
+    FOR waiting IN
+        SELECT w.* FROM (
+            SELECT x.id, x.symbol, x.errors -> -1 ->> 'kind' AS kind, x.claimed_at AS asked_at, pricing.failing_since(x.errors) AS failing_since
+            FROM pricing.api_call_queue_live x
+            WHERE x.provider = down.provider AND x.data_type = down.data_type AND x.run_after IS NOT NULL AND x.status = 'scheduled' AND x.priority > 0
+            UNION ALL
+            SELECT NULL, p.symbol, p.failure_kind, p.asked_at, p.failing_since
+            FROM pricing.pairs_waiting_for(down.provider, down.data_type) p
+            WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (down.data_type, p.symbol))) w
+        -- Each refusal of a plan counts against the plan: it is asked for by the pauses alone.
+        WHERE pricing.is_outage(w.kind) AND w.kind <> 'endpoint_restricted' AND w.failing_since >= down.since
+        ORDER BY w.asked_at, pg_catalog.md5(w.symbol)
+    LOOP
+        UPDATE pricing.api_call_queue_live q SET status = 'pending', run_after = NULL
+        FROM (SELECT x.id FROM pricing.api_call_queue_live x WHERE x.id = waiting.id AND x.status = 'scheduled' FOR UPDATE SKIP LOCKED) mine
+        WHERE q.id = mine.id;
+        EXIT WHEN FOUND;
         UPDATE pricing.demand d SET due_at = now_, held_until = NULL
-        FROM (SELECT x.data_type, x.symbol
-              FROM pricing.pairs_waiting_for(down.provider, down.data_type) w
-              JOIN pricing.demand x ON (x.data_type, x.symbol) = (down.data_type, w.symbol)
-              CROSS JOIN LATERAL (SELECT count(*) AS viewers FROM pricing.active_subscriptions a
-                                  WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol)) v
-              WHERE w.failing_since >= down.since AND x.became_due_at IS NULL AND v.viewers > 0
-              ORDER BY v.viewers DESC, x.symbol LIMIT 1 FOR NO KEY UPDATE OF x SKIP LOCKED) chosen
-        WHERE (d.data_type, d.symbol) = (chosen.data_type, chosen.symbol);
-    END IF;
+        FROM (SELECT x.data_type, x.symbol FROM pricing.demand x
+              WHERE (x.data_type, x.symbol) = (down.data_type, waiting.symbol) AND waiting.id IS NULL AND x.became_due_at IS NULL
+              FOR NO KEY UPDATE SKIP LOCKED) mine
+        WHERE (d.data_type, d.symbol) = (mine.data_type, mine.symbol);
+        EXIT WHEN FOUND;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION pricing.probe_outage(pricing.outages) IS
-    'Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be.';
+    'Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.';
+
+
+CREATE OR REPLACE FUNCTION pricing.probe_from(state pricing.provider_state, now_ timestamptz) RETURNS pricing.provider_state
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+BEGIN
+    -- A claim that resumes begins after a place in the claim's order, and here that is just before the task.
+    SELECT now_, q.priority, q.cadence_minutes, q.id - 1
+    INTO state.passed_at, state.passed_priority, state.passed_cadence, state.passed_id
+    FROM pricing.api_call_queue_live q
+    LEFT JOIN pricing.outages o ON (o.provider, o.data_type) = (q.provider, q.data_type) AND o.answered_at IS NULL
+    WHERE q.provider = state.provider AND q.run_after IS NULL AND q.status = 'pending'
+    ORDER BY q.priority > 0 DESC, o.last_fault_at NULLS FIRST, coalesce(q.claimed_at, q.enqueued_at), pg_catalog.md5(q.symbol) LIMIT 1;
+    RETURN state;
+END $$;
+COMMENT ON FUNCTION pricing.probe_from(pricing.provider_state, timestamptz) IS
+    'The state of a provider whose breaker lets a probe through, with the place in the claim''s order where that begins to look: at the task, of a viewer if there is one, whose data type failed longest ago, and of these at what was asked for or queued longest ago.';
+
+
+CREATE OR REPLACE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT pg_catalog.format('no answer for %s, asked about once a minute', string_agg(
+        pg_catalog.format('%s since %s', o.data_type, pricing.said_time(o.since)), ', ' ORDER BY o.data_type))
+    FROM pricing.outages o
+    -- Where nobody waits, nobody asks, and nobody knows whether it would answer.
+    WHERE o.provider = wanted_provider AND (only_type IS NULL OR o.data_type = only_type) AND o.answered_at IS NULL
+      AND o.last_fault_at > pricing.clock() - interval '2 minutes'
+    HAVING count(*) > 0
+$$;
+COMMENT ON FUNCTION pricing.said_outages(text, text) IS
+    'For which data types, or whether for one, a provider does not answer, in words. NULL = it answers, or nobody has asked for two minutes.';
 
 
 CREATE OR REPLACE FUNCTION pricing.tend_outages() RETURNS integer

@@ -310,12 +310,25 @@ RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    entry jsonb := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
+    entry jsonb;
     snoozed boolean := kind IN ('throttled', 'key_refused');
     held bigint[] := pricing.hold_tasks(ids, token);
 BEGIN
+    -- Of a call for one symbol: only if others are answered is it this one that the provider does not take.
+    IF kind = 'request_refused' AND cardinality(ids) = 1 THEN
+        is_permanent := EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE q.id = ANY (held) AND q.window_end <> 'infinity');
+        IF NOT is_permanent AND pricing.others_were_answered(held) THEN
+            is_permanent := true;
+            kind := 'unknown_symbol';
+            message := 'it is refused alone, while others are answered: ' || message;
+        END IF;
+    END IF;
+    entry := jsonb_build_object('at', now_, 'kind', kind, 'message', left(message, 500));
     IF is_permanent AND kind IN ('unknown_symbol', 'plan_restricted', 'endpoint_restricted') THEN
         PERFORM pricing.detour(held, kind, message);
+        IF pricing.is_symbol_fault(kind) THEN
+            PERFORM pricing.bury_by_trouble(held, entry, message);
+        END IF;
     END IF;
     -- What is the provider's or the key's state, not the task's, costs no attempt until the task is a day old.
     UPDATE pricing.api_call_queue_live q
@@ -337,7 +350,7 @@ BEGIN
     RETURN held;
 END $$;
 COMMENT ON FUNCTION pricing.fail_tasks(bigint[], uuid, text, text, boolean, interval) IS
-    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. Returns the ids that were still held; a lost claim changes nothing.';
+    'A claimed task brought nothing: tried again after 5 s, 30 s, 2 min (implausible: after its TTL, at most 1 h, doubling), snoozed when throttled, given to the next provider of its route when this one does not serve it, dead when nothing can help. A request that is refused is the fault of its symbol only if others of the data type were answered meanwhile. Returns the ids that were still held; a lost claim changes nothing.';
 
 
 CREATE OR REPLACE FUNCTION pricing.append_errors(errors jsonb, added jsonb) RETURNS jsonb

@@ -129,14 +129,17 @@ COMMENT ON FUNCTION pricing.serve_pairs(text, text[], text[]) IS
 CREATE OR REPLACE FUNCTION pricing.adopt_pairs() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
+    now_ timestamptz := pricing.clock();
     orphans record;
 BEGIN
     SELECT array_agg(o.data_type) AS data_types, array_agg(o.symbol) AS symbols INTO orphans FROM (
         SELECT w.data_type, w.symbol
-        FROM (SELECT a.data_type, a.symbol FROM pricing.active_subscriptions a
-              UNION SELECT h.data_type, h.symbol FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL) w
+        FROM (SELECT a.data_type, a.symbol, true AS is_watched FROM pricing.active_subscriptions a
+              UNION SELECT h.data_type, h.symbol, false FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL) w
         JOIN pricing.data_type_registry r USING (data_type)
-        WHERE r.is_active AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (w.data_type, w.symbol))
+        WHERE r.is_active AND NOT EXISTS (
+            SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (w.data_type, w.symbol)
+                                           AND (NOT w.is_watched OR NOT d.is_background OR d.became_due_at IS NOT NULL OR d.held_until > now_))
         LIMIT 5000) o;
     IF orphans.symbols IS NULL THEN
         RETURN 0;
@@ -145,4 +148,4 @@ BEGIN
     RETURN cardinality(orphans.symbols);
 END $$;
 COMMENT ON FUNCTION pricing.adopt_pairs() IS
-    'Adds the demand of what is watched or held and has none: its request was passed over because another session was in the way. Returns how many pairs had none.';
+    'Serves what is watched or held and was not yet: it has no demand, or was last judged for nobody, because another session was in the way of its request. Returns how many pairs that are.';

@@ -151,6 +151,41 @@ COMMENT ON FUNCTION pricing.detour(bigint[], text, text) IS
     'A provider does not serve these claimed tasks: remembers that for a week, and gives them, with all their attempts, to the next one of their rules that has not refused them. Returns which had one.';
 
 
+CREATE OR REPLACE FUNCTION pricing.bury_by_trouble(ids bigint[], entry jsonb, message text) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    other record;
+    said text;
+BEGIN
+    FOR other IN
+        SELECT c.provider, c.kind, c.reason, q.provider AS asked, array_agg(q.id) AS ids
+        FROM pricing.api_call_queue_live q CROSS JOIN LATERAL (
+            SELECT r.provider, coalesce(f.kind, 'provider_down') AS kind, coalesce(f.reason, s.trouble) AS reason
+            FROM pricing.provider_routing r JOIN pricing.data_collectors p USING (provider) JOIN pricing.provider_state s USING (provider)
+            LEFT JOIN pricing.route_refusals f ON (f.data_type, f.symbol, f.provider) = (q.data_type, q.symbol, r.provider)
+                AND f.refused_until > now_
+            WHERE r.data_type = q.data_type AND (r.symbol = q.symbol OR r.symbol IS NULL) AND r.is_active AND p.is_active
+              AND r.provider <> q.provider
+              AND CASE WHEN f.kind IS NULL THEN s.trouble IS NOT NULL ELSE NOT pricing.is_symbol_fault(f.kind) END
+            ORDER BY r.symbol IS NULL, r.rank LIMIT 1) c
+        WHERE q.id = ANY (ids) AND q.status = 'processing' AND q.window_end = 'infinity'
+        GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3
+    LOOP
+        said := pg_catalog.format('%s cannot be asked (%s), and %s does not serve it: %s', other.provider, rtrim(other.reason, '. '), other.asked, message);
+        -- It is asked again with the next task: its trouble may be over by then.
+        DELETE FROM pricing.route_refusals f USING pricing.api_call_queue_live q
+        WHERE q.id = ANY (other.ids) AND (f.data_type, f.symbol, f.provider) = (q.data_type, q.symbol, other.provider);
+        UPDATE pricing.api_call_queue_live q
+        SET provider = other.provider, errors = pricing.append_errors(q.errors, entry || jsonb_build_object('attempt', q.attempt))
+        WHERE q.id = ANY (other.ids);
+        PERFORM pricing.bury(other.ids, other.kind, jsonb_build_object('at', now_, 'kind', other.kind, 'message', left(said, 500)), said);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.bury_by_trouble(bigint[], jsonb, text) IS
+    'Of claimed tasks whose provider does not serve their symbol, fails those of which another provider of their route has not said so, because it is in trouble or refuses us: by its trouble, for a symbol is at fault only if nobody who could be asked serves it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.watch_providers() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE

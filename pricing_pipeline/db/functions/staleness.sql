@@ -229,15 +229,12 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                 WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $6 AND d.due_at <= $2 AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due
             UNION ALL
-            -- Of the pairs that a first look or a new holding names, what nobody else watches is judged at once: its due_at
-            -- may date from when nobody did. A reader counts as a viewer.
+            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
+            -- nobody watched. A reader counts as a viewer.
             SELECT named_due.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
                 SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
                 WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (d.due_at <= $2 OR (
-                    %4$s AND coalesce(d.held_until, '-infinity') <= $2
-                    AND ($5 OR 1 >= (SELECT count(*) FROM (
-                        SELECT FROM pricing.active_subscriptions a
-                        WHERE a.data_type = $1 AND a.symbol BETWEEN d.symbol AND d.symbol ORDER BY a.symbol) viewer))))
+                    coalesce(d.held_until, '-infinity') <= $2 AND (d.is_background OR ($5 AND %4$s))))
                 ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due
             ORDER BY symbol), -- neighbours lie on the same pages of every index
         asked AS (
@@ -275,6 +272,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                               -- look again soon.
                               ELSE $2 + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
                                                                                      ELSE interval '15 minutes' END) END,
+                is_background = j.viewers = 0,
                 became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, $2) END,
                 owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
                 read_at = CASE WHEN $5 THEN $2 ELSE d.read_at END
@@ -294,7 +292,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
         $query$, prices, next_at, is_stale, ahead)
 $body$;
 COMMENT ON FUNCTION pricing.check_statement(text, text, text, text) IS
-    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether pairs that are named are judged before they are due, are expressions.';
+    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether what a reader names is judged before it is due, are expressions.';
 
 
 -- Said once more as a function, for what the registry has in our own table: to plan it anew takes as long as fifty pairs. A

@@ -18,6 +18,21 @@ $$;
 COMMENT ON FUNCTION pricing.said_span(interval) IS 'A span for people, in one unit, rounded down.';
 
 
+CREATE OR REPLACE FUNCTION pricing.said_ordinal(place integer) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT place || CASE WHEN place % 100 BETWEEN 11 AND 13 THEN 'th'
+                         ELSE coalesce((ARRAY['st', 'nd', 'rd'])[nullif(place % 10, 0)], 'th') END
+$$;
+COMMENT ON FUNCTION pricing.said_ordinal(integer) IS 'A place in a row for people: 1st, 2nd, 3rd, 4th.';
+
+
+CREATE OR REPLACE FUNCTION pricing.said_within(message text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT nullif(pg_catalog.rtrim(message, '. '), '')
+$$;
+COMMENT ON FUNCTION pricing.said_within(text) IS 'A message as a part of another sentence: without its own full stop.';
+
+
 CREATE OR REPLACE FUNCTION pricing.why_not_called(
     wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -38,13 +53,13 @@ BEGIN
     END IF;
     IF provider_.breaker <> 'closed' THEN
         state := 'breaker_open';
-        next_at := greatest(provider_.breaker_until, now_);
+        next_at := greatest(pricing.next_probe_at(provider_), now_);
         sentence := pg_catalog.format(
             'the breaker of %s is %s since %s (%s); %s. It closes by itself when the provider is well',
             wanted_provider, CASE provider_.breaker WHEN 'open' THEN 'open' ELSE 'half open' END, pricing.said_time(provider_.breaker_since),
-            provider_.breaker_reason,
+            pricing.said_within(provider_.breaker_reason),
             CASE WHEN provider_.breaker = 'half_open' THEN 'a probe is under way'
-                 WHEN provider_.breaker_until > now_ THEN 'the next probe is made at ' || pricing.said_time(provider_.breaker_until) || ' at the latest'
+                 WHEN next_at > now_ THEN 'the next probe is made at ' || pricing.said_time(next_at) || ' at the latest'
                  ELSE 'the next task is the probe' END);
         RETURN;
     END IF;
@@ -65,12 +80,12 @@ BEGIN
             state := 'key_refused';
             sentence := pg_catalog.format(
                 '%s does not accept the key (%s); it is asked again at %s. `pricing-pipeline provider set-key %s` stores another one',
-                wanted_provider, refused.reason, pricing.said_time(next_at), wanted_provider);
+                wanted_provider, pricing.said_within(refused.reason), pricing.said_time(next_at), wanted_provider);
         ELSE
             state := 'throttled';
             sentence := pg_catalog.format(
                 '%s has refused calls for speed (%s) and is left alone until %s. If that keeps coming back, lower its row in pricing.provider_limits',
-                wanted_provider, refused.reason, pricing.said_time(next_at));
+                wanted_provider, pricing.said_within(refused.reason), pricing.said_time(next_at));
         END IF;
         RETURN;
     END IF;
@@ -99,7 +114,7 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
     stop record;
     failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(dead.finished_at), 'some time'),
-                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pair.last_failure, 'no reason is kept'));
+                                     coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.said_within(pair.last_failure), 'no reason is kept'));
     at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then');
 BEGIN
     IF pair.owed_since IS NULL THEN
@@ -122,8 +137,10 @@ BEGIN
         RETURN;
     END IF;
     sentence := pg_catalog.format(
-        'owed since %s, it is tried again at %s%s; %s. %s', pricing.said_time(pair.owed_since), pricing.said_time(pair.held_until),
-        CASE WHEN pricing.is_outage(dead.failure_kind) THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
+        'owed since %s, it is tried again at %s%s; %s%s. %s', pricing.said_time(pair.owed_since), pricing.said_time(pair.held_until),
+        CASE WHEN pricing.is_outage(dead.failure_kind) AND dead.provider IS NOT NULL
+             THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
+        coalesce('; ' || dead.provider || ': ' || pricing.said_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
                    WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names' ELSE at_once END);
 END $$;
@@ -282,7 +299,7 @@ BEGIN
             state := 'quarantined';
             sentence := said || pg_catalog.format(
                 'what %s sent at %s (%s) is not believed: %s. %s', doubt.provider, pricing.said_time(since),
-                coalesce(nullif(doubt.value, ''), 'no value'), doubt.reason,
+                coalesce(nullif(doubt.value, ''), 'no value'), pricing.said_within(doubt.reason),
                 CASE doubt.status
                     WHEN 'held' THEN pg_catalog.format('Decide on it: pricing-pipeline quarantine show %s', doubt.value_id)
                     ELSE pg_catalog.format('%s has rejected it; route %s elsewhere if that goes on', doubt.resolved_by, wanted_symbol) END);
@@ -314,8 +331,10 @@ BEGIN
             state := 'retrying';
             next_at := task.run_after;
             sentence := said || pg_catalog.format(
-                'its last attempt failed as %s (%s); it is tried again at %s, for the %s. time of %s. All failures: pricing-pipeline queue show %s',
-                failure, task.errors -> -1 ->> 'message', pricing.said_time(next_at), task.attempt + 1, task.max_attempts, task.id);
+                'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline queue show %s',
+                failure, pricing.said_within(task.errors -> -1 ->> 'message'),
+                coalesce('; ' || task.provider || ': ' || pricing.said_outages(task.provider, wanted_type), ''),
+                pricing.said_time(next_at), pricing.said_ordinal(task.attempt + 1), task.max_attempts, task.id);
         ELSIF NOT EXISTS (SELECT FROM pricing.drains d WHERE d.finished_at IS NULL AND d.lease_until > now_) THEN
             state := 'no_worker';
             sentence := said || pg_catalog.format(
@@ -390,14 +409,15 @@ BEGIN
         sentence := said || pg_catalog.format(
             'it is due since %s and not queued: what the quota of %s leaves viewers is used, or wanted by what waits. Bytes come back hour by hour; raise quota_bytes if your plan allows it',
             pricing.said_time(since), provider_);
-    ELSIF pair.due_at > now_ THEN
+    ELSIF pair.due_at > now_ AND NOT (pair.is_background AND viewers > 0) THEN
         state := 'not_due';
         sentence := said || pg_catalog.format('%s judges it fresh enough; it is looked at again at %s. Nothing is to be done', 'pricing.' || kind.staleness_function, pricing.said_time(next_at));
     ELSE
         state := 'due';
-        since := pair.due_at;
-        sentence := said || pg_catalog.format('it is due since %s and not queued yet; the next staleness check does that, within seconds while the pipeline runs. Does it? pricing-pipeline status',
-                                              coalesce(pricing.said_time(since), 'now'));
+        since := CASE WHEN pair.due_at <= now_ THEN pair.due_at END;
+        next_at := NULL;
+        sentence := said || pg_catalog.format('it is due %s and not queued yet; the next staleness check does that, within seconds while the pipeline runs. Does it? pricing-pipeline status',
+                                              coalesce('since ' || pricing.said_time(since), 'now'));
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.why_old(text, text) IS

@@ -46,7 +46,8 @@ SELECT r.data_type, r.default_ttl_minutes, count(w.state) AS watched, count(w.fe
        count(*) FILTER (WHERE w.state = 'fresh') AS fresh, count(*) FILTER (WHERE w.state = 'due') AS due,
        count(*) FILTER (WHERE w.state = 'late') AS late, count(*) FILTER (WHERE w.state = 'refused') AS refused,
        count(*) FILTER (WHERE w.state = 'paused') AS paused,
-       count(*) FILTER (WHERE w.fetched_at IS NULL AND w.state IN ('due', 'late')) AS missing, min(w.fetched_at) AS oldest_fetched_at
+       count(*) FILTER (WHERE w.fetched_at IS NULL AND w.state IN ('due', 'late')) AS missing,
+       count(*) FILTER (WHERE w.is_outdated AND w.state = 'due') AS outdated, min(w.fetched_at) AS oldest_fetched_at
 FROM pricing.data_type_registry r LEFT JOIN pricing.watched_pairs(CAST(:data_types AS text[])) w USING (data_type)
 WHERE r.is_active AND (CAST(:data_types AS text[]) IS NULL OR r.data_type = ANY (CAST(:data_types AS text[])))
 GROUP BY 1, 2 ORDER BY 1;

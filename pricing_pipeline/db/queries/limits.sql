@@ -16,8 +16,8 @@ SELECT pricing.register_keys(:provider, CAST(:names AS text[]));
 SELECT p.provider, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes, room.units_left, room.units_limit,
        CASE WHEN room.blocked_until > n.at THEN extract(epoch FROM room.blocked_until - n.at)::float8 END AS blocked_seconds,
        CASE WHEN room.blocked_until > n.at THEN room.blocked_reason END AS blocked_reason,
-       s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM s.breaker_until - n.at), 0)::float8 END AS breaker_seconds,
-       s.breaker_reason,
+       s.breaker, CASE WHEN s.breaker <> 'closed' THEN greatest(extract(epoch FROM pricing.next_probe_at(s) - n.at), 0)::float8 END AS breaker_seconds,
+       s.breaker_reason, pricing.said_outages(p.provider) AS outages,
        (SELECT count(*) FROM pricing.collector_call_log c
         WHERE c.provider = p.provider AND c.is_unannounced AND c.started_at > n.at - interval '24 hours') AS unannounced_calls
 FROM pricing.data_collectors p JOIN pricing.provider_state s USING (provider)
