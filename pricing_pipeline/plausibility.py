@@ -44,10 +44,15 @@ _PATIENCE = timedelta(days=7)
 _LONGEST_SPIKE = 10
 _SOON = timedelta(days=30)
 _HEAVY = 4.0
-"""Volume of so many times the usual speaks for a true move: a split that was forgotten moves no shares."""
+"""So many times the usual shares, and the usual money, speak for a true move.
+
+One of them is not enough: a split moves as many more shares as it has made of one, and one of prices alone more money.
+"""
 _CRASH = log(5.0)
 _SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
 _SPLIT_TOLERANCE = 0.10
+_LEAST_KNOWN = log(1.2)
+"""Steps of smaller known splits are those of any day, and of those up to `_QUESTIONED` on any other day than their own."""
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
 _ROUNDING = Decimal("0.002")
@@ -110,9 +115,9 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
         logs = np.insert(logs, bars.place_of(point.at), value)
     steps = np.abs(np.diff(logs))
     largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
-    return largest < _CALM or largest < _limit(
-        None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps))
-    )
+    limit = _limit(None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps)))
+    smallest_split = min((_least_step(shares) for _, shares in _visible(known)), default=largest + 1)
+    return largest < max(_CALM, limit) and largest < smallest_split
 
 
 def _of_one_basis(
@@ -309,10 +314,10 @@ def _in_company(
     ]
     steps.sort(key=lambda step: step.at)
     typical = _typical(steps)
-    levels = _levels(steps, typical)
+    levels = _levels(known, steps, typical)
     if len(levels) == 1:
         return rows
-    doubts = _doubted(levels, fetcher, typical, needed, are_splits_told=known.are_splits_told)
+    doubts = _doubted(known, levels, fetcher, typical, needed)
     verdict.held.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
@@ -334,11 +339,12 @@ def _limit(typical: float | None) -> float:
     return _QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
 
 
-def _levels(steps: Sequence[_Step], typical: float | None) -> list[_Level]:
+def _levels(known: Known, steps: Sequence[_Step], typical: float | None) -> list[_Level]:
     limit = _limit(typical)
     levels = [_Level([steps[0]])]
     for before, step in pairwise(steps):
-        if abs(log(step.value / before.value)) > limit * _stretch(before, step):
+        size = abs(log(step.value / before.value))
+        if size > limit * _stretch(before, step) or _known_split(known, before, step) is not None:
             levels.append(_Level([]))
         levels[-1].steps.append(step)
     return levels
@@ -350,10 +356,10 @@ def _stretch(a: _Step, b: _Step) -> float:
 
 
 def _doubted(
-    levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int, *, are_splits_told: bool
+    known: Known, levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int
 ) -> list[Doubted]:
     """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
-    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
+    surest = _surest(known, levels)
     doubts: list[Doubted] = []
     for ahead, is_backwards in ((levels[surest + 1 :], False), (levels[:surest][::-1], True)):
         believed = levels[surest]
@@ -366,9 +372,8 @@ def _doubted(
                     doubt = wrong.doubt
                 else:
                     doubt = _look(
-                        *(believed, level, beyond, fetcher, typical, needed),
+                        *(known, believed, level, beyond, fetcher, typical, needed),
                         is_backwards=is_backwards,
-                        are_splits_told=are_splits_told,
                     )
                     wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
             if doubt is None:
@@ -376,6 +381,16 @@ def _doubted(
             else:
                 doubts += [Doubted(step.row, *doubt) for step in level.steps if step.row is not None]
     return doubts
+
+
+def _surest(known: Known, levels: list[_Level]) -> int:
+    """The level that is anchored, else the longest. Of two that a known split parts, the later needs none undone."""
+    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
+    while surest + 1 < len(levels) and not levels[surest].is_anchored:
+        if _known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
+            break
+        surest += 1
+    return surest
 
 
 class _Wrong:
@@ -406,6 +421,7 @@ def _step(one: _Level, next_: _Level, *, is_backwards: bool) -> float:
 
 
 def _look(
+    known: Known,
     believed: _Level,
     level: _Level,
     beyond: _Level | None,
@@ -414,7 +430,6 @@ def _look(
     needed: int,
     *,
     is_backwards: bool,
-    are_splits_told: bool,
 ) -> tuple[Doubt, str] | None:
     """Why a level cannot be believed beside the one that is; None if it can. `beyond` comes after it on the walk."""
     near, far = _facing(believed, level, is_backwards=is_backwards)
@@ -433,13 +448,18 @@ def _look(
         back = beyond.steps[-1] if is_backwards else beyond.steps[0]
         if abs(log(back.value / near.value)) < max(size * 0.15, 0.01):
             return Doubt.SPIKE, f"{said}, and back at once"
-    if size <= _QUESTIONED:
-        return None
     later, earlier = (believed, level) if is_backwards else (level, believed)
     is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
+    if not is_true_move and (ex_on := _known_split(known, near, far)) is not None:
+        return (
+            Doubt.SPLIT,
+            f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
+        )
+    if size <= _QUESTIONED:
+        return None
     factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
     # Where all splits are named, or applied, a step that stays is one that was forgotten.
-    is_raw = not are_splits_told and all(
+    is_raw = not known.are_splits_told and all(
         step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
     )
     if level.is_confirmed(fetcher, needed):
@@ -460,14 +480,50 @@ def _look(
 
 
 def _is_heavy(first: _Step, earlier: Iterable[_Step]) -> bool:
-    """Whether the day of a step saw far more trading than the days before it."""
+    """Whether far more shares, and far more money, were traded on the day of a step than on the days before it."""
     if first.row is None or not first.row.volume:
         return False
-    usual = [s.row.volume for s in earlier if s.row is not None and s.row.volume][-20:]
-    return len(usual) >= 3 and float(first.row.volume) > _HEAVY * float(median(usual))
+    usual = [step.row for step in earlier if step.row is not None and step.row.volume][-20:]
+    return len(usual) >= 3 and all(
+        traded(first.row) > _HEAVY * median(traded(row) for row in usual) for traded in (_shares, _money)
+    )
+
+
+def _shares(row: Observation) -> float:
+    return float(row.volume or 0)
+
+
+def _money(row: Observation) -> float:
+    return _shares(row) * float(row.close)
 
 
 def _split(size: float) -> int | None:
     """The whole factor that a step is near to, if it is one that companies split by."""
     distance, nearest = min((abs(size - log(factor)), factor) for factor in _SPLITS)
     return nearest if distance <= _SPLIT_TOLERANCE else None
+
+
+def _known_split(known: Known, one: _Step, other: _Step) -> date | None:
+    """The day of a known split, within a month of a step that is as large, of values that should not show it."""
+    if not known.splits:
+        return None
+    size = abs(log(one.value / other.value))
+    first, last = sorted((one.at.date(), other.at.date()))
+    for ex_on, shares in _visible(known):
+        ratio = abs(log(shares))
+        reach = _SOON if ratio > _QUESTIONED else timedelta(0)
+        is_near = first - reach < ex_on <= last + reach
+        if is_near and abs(size - ratio) <= ratio - _least_step(shares):
+            return ex_on
+    return None
+
+
+def _visible(known: Known) -> Iterable[tuple[date, float]]:
+    """Known splits that are told from the moves of any day."""
+    return (one for one in known.splits if abs(log(one[1])) >= _LEAST_KNOWN)
+
+
+def _least_step(shares: float) -> float:
+    """The smallest step, as a logarithm, that is taken for a known split: a tenth less, or a quarter of a small one."""
+    ratio = abs(log(shares))
+    return ratio - min(_SPLIT_TOLERANCE, ratio / 4)

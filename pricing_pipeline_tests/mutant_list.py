@@ -789,7 +789,7 @@ MUTANTS = (
         "a crash is named as an untold split",
         f"{_FUNCTIONS}/actions_by_hand.sql",
         "untold_splits",
-        "AND (s.volume > 4 * s.usual_volume) IS NOT TRUE",
+        "AND (s.volume > 4 * s.usual_volume AND s.money > 4 * s.usual_money) IS NOT TRUE",
         "",
         (
             f"{_TESTS}/orchestration/test_checks.py::test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not",
