@@ -20,6 +20,7 @@ from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import (
+    SAME_ACTION,
     Adjustment,
     Answer,
     Call,
@@ -33,7 +34,6 @@ from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
-_SAME_SPLIT = timedelta(days=7)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
@@ -160,7 +160,7 @@ def _unnamed(
     def is_told(ex_on: date, shares: float) -> bool:
         # Sources differ by some days about the first one.
         return any(
-            abs(day - ex_on) <= _SAME_SPLIT and abs(other / shares - 1) < 0.01 for day, other in told.items()
+            abs(day - ex_on) <= SAME_ACTION and abs(other / shares - 1) < 0.01 for day, other in told.items()
         )
 
     today = now.astimezone(UTC).date()

@@ -52,7 +52,7 @@ _CRASH = log(5.0)
 _SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
 _SPLIT_TOLERANCE = 0.10
 _LEAST_KNOWN = log(1.2)
-"""Steps of smaller known splits are those of any day, and of those up to `_QUESTIONED` on any other day than their own."""
+"""Steps of smaller known splits are those of any day; those up to `_QUESTIONED` are looked for on their own alone."""
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
 _ROUNDING = Decimal("0.002")

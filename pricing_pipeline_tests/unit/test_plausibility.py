@@ -472,7 +472,7 @@ JAPAN = (
     *((20430, 1096000), (20885, 1792300), (20960, 1191900), (20710, 901100), (4206, 6514500)),
     *((4161, 5535200), (4275, 9608400), (4182, 7076800), (4155, 6780600), (4088, 6063700)),
 )
-"""Closes and volumes of 4063.T around its split of 5:1 as Yahoo sent them in 2023: divided on the last day before it alone."""
+"""Closes and volumes of 4063.T around its split of 5:1 as Yahoo sent them: divided on the last day before it alone."""
 
 
 def test_f5_yfinance_a_split_of_tokyo_that_was_applied_to_one_day_is_held() -> None:
@@ -490,9 +490,7 @@ def test_f5_yfinance_a_consolidation_of_sydney_that_was_not_applied_is_held() ->
     assert set(held(daily(known, rows))) == {row.observed_at for row in rows[:15]}
 
 
-def sent(
-    lines: Sequence[tuple[object, int]], ex_on: date, before: int, shares: Decimal
-) -> list[Observation]:
+def sent(lines: Sequence[tuple[object, int]], ex_on: date, before: int, shares: Decimal) -> list[Observation]:
     """Daily closes and volumes as a chart has them, with the split undone of the first so many."""
     first = datetime(ex_on.year, ex_on.month, ex_on.day, tzinfo=UTC) - timedelta(days=before)
     return [
