@@ -472,10 +472,10 @@ MUTANTS = (
         "a dividend of more than its price is entered",
         f"{_FUNCTIONS}/actions.sql",
         "doubted_dividends",
-        "WHEN 'raw' THEN 1 ELSE",
+        "WHEN 'raw' THEN 0.2 ELSE",
         "WHEN 'raw' THEN 1e20 ELSE",
         (
-            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered",
+            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered",
         ),
     ),
     Mutant(
