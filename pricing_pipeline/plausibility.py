@@ -8,9 +8,9 @@ its other prices can be true beside that is told in fields.py. The rules are tol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from math import exp, log, prod, sqrt
@@ -21,12 +21,21 @@ from pricing_pipeline.domain import Adjustment, Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
 from pricing_pipeline.restatement import Restatement, RestatementKind, find
+from pricing_pipeline.steps import (
+    QUESTIONED,
+    SOON,
+    Step,
+    is_heavy,
+    known_split,
+    least_step,
+    split_factor,
+    visible_splits,
+)
 
 _NEVER = log(20.0)
 """A factor of 20 within a step is believed of nobody, however often it is repeated."""
 _LIMITS = {Fetcher.QUOTE: log(3.0), Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
 """How far one new value may be from the last, before it is held until others confirm it."""
-_QUESTIONED = log(1.3)
 _AGREED = log(1.1)
 """Two providers that are further apart about the same time do not mean the same price."""
 _CALM = log(1.08)
@@ -42,17 +51,7 @@ _QUOTE_SPAN = timedelta(hours=1)
 _PATIENCE = timedelta(days=7)
 """Between values further apart, steps may be larger: with the square root of the time."""
 _LONGEST_SPIKE = 10
-_SOON = timedelta(days=30)
-_HEAVY = 4.0
-"""So many times the usual shares, and the usual money, speak for a true move.
-
-One of them is not enough: a split moves as many more shares as it has made of one, and one of prices alone more money.
-"""
 _CRASH = log(5.0)
-_SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
-_SPLIT_TOLERANCE = 0.10
-_LEAST_KNOWN = log(1.2)
-"""Steps of smaller known splits are those of any day; those up to `_QUESTIONED` are looked for on their own alone."""
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
 _ROUNDING = Decimal("0.002")
@@ -116,7 +115,7 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
     steps = np.abs(np.diff(logs))
     largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
     limit = _limit(None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps)))
-    smallest_split = min((_least_step(shares) for _, shares in _visible(known)), default=largest + 1)
+    smallest_split = min((least_step(shares) for _, shares in visible_splits(known)), default=largest + 1)
     return largest < max(_CALM, limit) and largest < smallest_split
 
 
@@ -177,7 +176,7 @@ def _is_traded_through(
     points += [Point(at, value) for at, value in known.stored.items()]
     near = before[-1]
     far = min((point for point in points if point.at.date() >= ex_on), key=lambda p: p.at, default=None)
-    if far is None or far.at - near.observed_at > _SOON:
+    if far is None or far.at - near.observed_at > SOON:
         return False
     step = log(
         known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at)
@@ -238,10 +237,10 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
     if before is None or not before or known.are_jumps_trusted:
         return None
     size = abs(log(float(row.close) / float(before)))
-    if size <= _QUESTIONED:
+    if size <= QUESTIONED:
         return None
     said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
-    if fetcher is Fetcher.DAILY_BARS and (factor := _split(size)) is not None:
+    if fetcher is Fetcher.DAILY_BARS and (factor := split_factor(size)) is not None:
         return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= _NEVER else Doubt.JUMP
     return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
@@ -262,20 +261,10 @@ def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted |
 
 
 @dataclass(slots=True)
-class _Step:
-    """One value in the order of time. Only `row`s are judged; the others are there to be compared with."""
-
-    at: datetime
-    value: float
-    row: Observation | None = None
-    is_anchor: bool = False
-
-
-@dataclass(slots=True)
 class _Level:
     """Values that follow each other without a break."""
 
-    steps: list[_Step]
+    steps: list[Step]
 
     @property
     def is_anchored(self) -> bool:
@@ -299,12 +288,12 @@ def _in_company(
     if not rows or (is_one and all(_is_near(row, point) for row in rows for point in known.anchors)):
         return rows  # nearly every answer about a latest price ends here
     of = known.of_todays_shares
-    steps = [_Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
+    steps = [Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
     stamps = {row.observed_at for row in rows}
-    steps += [_Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
+    steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
     steps += [
-        _Step(
+        Step(
             row.observed_at,
             of(row.close, row.observed_at),
             row,
@@ -327,7 +316,7 @@ def _is_near(row: Observation, point: Point) -> bool:
     return 0.77 < float(row.close) / float(point.value) < 1.3
 
 
-def _typical(steps: Sequence[_Step]) -> float | None:
+def _typical(steps: Sequence[Step]) -> float | None:
     """The median step of a long answer, as a logarithm; None if it is too short to tell."""
     if len(steps) <= _ENOUGH_STEPS:
         return None
@@ -336,21 +325,21 @@ def _typical(steps: Sequence[_Step]) -> float | None:
 
 def _limit(typical: float | None) -> float:
     """The largest step to a value that follows the last without a question."""
-    return _QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
+    return QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
 
 
-def _levels(known: Known, steps: Sequence[_Step], typical: float | None) -> list[_Level]:
+def _levels(known: Known, steps: Sequence[Step], typical: float | None) -> list[_Level]:
     limit = _limit(typical)
     levels = [_Level([steps[0]])]
     for before, step in pairwise(steps):
         size = abs(log(step.value / before.value))
-        if size > limit * _stretch(before, step) or _known_split(known, before, step) is not None:
+        if size > limit * _stretch(before, step) or known_split(known, before, step) is not None:
             levels.append(_Level([]))
         levels[-1].steps.append(step)
     return levels
 
 
-def _stretch(a: _Step, b: _Step) -> float:
+def _stretch(a: Step, b: Step) -> float:
     """How much larger a step may be because of the time that lies between."""
     return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
 
@@ -387,7 +376,7 @@ def _surest(known: Known, levels: list[_Level]) -> int:
     """The level that is anchored, else the longest. Of two that a known split parts, the later needs none undone."""
     surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
     while surest + 1 < len(levels) and not levels[surest].is_anchored:
-        if _known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
+        if known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
             break
         surest += 1
     return surest
@@ -405,12 +394,12 @@ class _Wrong:
         """Whether this level takes the factor back, or is soon where the last believed one was."""
         step = _step(self._level, level, is_backwards=is_backwards)
         near, far = _facing(believed, level, is_backwards=is_backwards)
-        is_back = abs(far.at - near.at) < _SOON and abs(log(far.value / near.value)) < 2 * _QUESTIONED
+        is_back = abs(far.at - near.at) < SOON and abs(log(far.value / near.value)) < 2 * QUESTIONED
         self._level = level
-        return is_back or abs(step + self._by) < _QUESTIONED
+        return is_back or abs(step + self._by) < QUESTIONED
 
 
-def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[_Step, _Step]:
+def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[Step, Step]:
     """The values of two levels that are nearest to each other on a walk from the first to the second."""
     return (one.steps[0], next_.steps[-1]) if is_backwards else (one.steps[-1], next_.steps[0])
 
@@ -449,15 +438,15 @@ def _look(
         if abs(log(back.value / near.value)) < max(size * 0.15, 0.01):
             return Doubt.SPIKE, f"{said}, and back at once"
     later, earlier = (believed, level) if is_backwards else (level, believed)
-    is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
-    if not is_true_move and (ex_on := _known_split(known, near, far)) is not None:
+    is_true_move = size < _CRASH and is_heavy(later.steps[0], earlier.steps)
+    if not is_true_move and (ex_on := known_split(known, near, far)) is not None:
         return (
             Doubt.SPLIT,
             f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
         )
-    if size <= _QUESTIONED:
+    if size <= QUESTIONED:
         return None
-    factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
+    factor = split_factor(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
     # Where all splits are named, or applied, a step that stays is one that was forgotten.
     is_raw = not known.are_splits_told and all(
         step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
@@ -477,53 +466,3 @@ def _look(
     if size > limit and not is_true_move:
         return Doubt.JUMP, f"{said}: held until more values confirm it"
     return None
-
-
-def _is_heavy(first: _Step, earlier: Iterable[_Step]) -> bool:
-    """Whether far more shares, and far more money, were traded on the day of a step than on the days before it."""
-    if first.row is None or not first.row.volume:
-        return False
-    usual = [step.row for step in earlier if step.row is not None and step.row.volume][-20:]
-    return len(usual) >= 3 and all(
-        traded(first.row) > _HEAVY * median(traded(row) for row in usual) for traded in (_shares, _money)
-    )
-
-
-def _shares(row: Observation) -> float:
-    return float(row.volume or 0)
-
-
-def _money(row: Observation) -> float:
-    return _shares(row) * float(row.close)
-
-
-def _split(size: float) -> int | None:
-    """The whole factor that a step is near to, if it is one that companies split by."""
-    distance, nearest = min((abs(size - log(factor)), factor) for factor in _SPLITS)
-    return nearest if distance <= _SPLIT_TOLERANCE else None
-
-
-def _known_split(known: Known, one: _Step, other: _Step) -> date | None:
-    """The day of a known split, within a month of a step that is as large, of values that should not show it."""
-    if not known.splits:
-        return None
-    size = abs(log(one.value / other.value))
-    first, last = sorted((one.at.date(), other.at.date()))
-    for ex_on, shares in _visible(known):
-        ratio = abs(log(shares))
-        reach = _SOON if ratio > _QUESTIONED else timedelta(0)
-        is_near = first - reach < ex_on <= last + reach
-        if is_near and abs(size - ratio) <= ratio - _least_step(shares):
-            return ex_on
-    return None
-
-
-def _visible(known: Known) -> Iterable[tuple[date, float]]:
-    """Known splits that are told from the moves of any day."""
-    return (one for one in known.splits if abs(log(one[1])) >= _LEAST_KNOWN)
-
-
-def _least_step(shares: float) -> float:
-    """The smallest step, as a logarithm, that is taken for a known split: a tenth less, or a quarter of a small one."""
-    ratio = abs(log(shares))
-    return ratio - min(_SPLIT_TOLERANCE, ratio / 4)

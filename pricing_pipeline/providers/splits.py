@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from pricing_pipeline.domain import SAME_ACTION, Split
+from pricing_pipeline.providers.noise import before_division
+from pricing_pipeline.providers.values import Implausible, decimal_of, price_of
 
 Ratio = tuple[Decimal, Decimal]
 """So many new shares for so many old ones."""
-WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 class Splits:
@@ -21,14 +22,16 @@ class Splits:
         self.told = tuple(sorted(told, key=lambda split: split.ex_on))
         self._days = [split.ex_on for split in self.told]
         self._ratios: list[Ratio] = [(Decimal(1), Decimal(1))]
-        """By all splits but for so many of the first ones, the last first."""
+        """By the last split, by the last two, and so on; before them, by none."""
         for split in reversed(self.told):
             new, old = self._ratios[-1]
-            self._ratios.append((WIDE.multiply(new, split.new_shares), WIDE.multiply(old, split.old_shares)))
+            self._ratios.append(
+                (_WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares))
+            )
 
     def ratio(self, day: date) -> Ratio:
         """So many new shares for so many old ones, by the splits after a day."""
-        return self._ratios[len(self._days) - bisect_right(self._days, day)]
+        return self._ratios[sum(ex_on > day for ex_on in self._days)]
 
 
 def told_once(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, Split]]]:
@@ -51,3 +54,20 @@ def _may_be_one(one: Split, other: Split) -> bool:
         return True
     is_same_ratio = one.new_shares * other.old_shares == other.new_shares * one.old_shares
     return is_same_ratio and abs(one.ex_on - other.ex_on) <= SAME_ACTION
+
+
+def undivided(price: Decimal, ratio: Ratio | None) -> Decimal:
+    """The price before the splits."""
+    if ratio is None or ratio[0] == ratio[1]:
+        return price
+    try:
+        return price_of(before_division(price, *ratio), "the price before its splits")
+    except ArithmeticError:
+        raise Implausible(f"{price} cannot be a price divided by splits") from None
+
+
+def unmultiplied(volume: Decimal, ratio: Ratio | None) -> Decimal:
+    """The volume before the splits, in whole shares."""
+    if ratio is None or ratio[0] == ratio[1]:
+        return volume
+    return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")

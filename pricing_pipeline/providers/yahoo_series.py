@@ -34,13 +34,12 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said, validate
-from pricing_pipeline.providers.noise import before_division, without_noise
-from pricing_pipeline.providers.splits import WIDE, Ratio, Splits, told_once
+from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.splits import Ratio, Splits, told_once, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
     Implausible,
     bar_of,
     check_day,
-    decimal_of,
     in_major_unit,
     instant_of,
     major_unit,
@@ -398,7 +397,7 @@ def _with_actions(
             told = validate(_Dividend, raw, "a dividend")
             cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
             _check_past(day, chart.zone, now)
-            whole = _undivided(_meant(told.amount, "its amount"), chart.splits.ratio(day))
+            whole = undivided(_meant(told.amount, "its amount"), chart.splits.ratio(day))
             paid[day] = paid.get(day, Decimal(0)) + in_major_unit(whole, unit[1])
         except (Implausible, SchemaDrift) as fault:
             rejected.append(_refused(meta, "dividend", day, str(fault), cash))
@@ -460,10 +459,10 @@ def _bar(
     """One day; without `ratio` its prices stay divided by splits that the answer does not reach, or tell."""
 
     def price(raw: object, what: str) -> Decimal:
-        return in_major_unit(_undivided(_meant(raw, what), ratio), unit[1])
+        return in_major_unit(undivided(_meant(raw, what), ratio), unit[1])
 
     def volume(raw: object, what: str) -> Decimal:
-        return _unmultiplied(volume_of(raw, what), ratio)
+        return unmultiplied(volume_of(raw, what), ratio)
 
     try:
         return bar_of(
@@ -482,23 +481,6 @@ def _bar(
 def _meant(raw: object, what: str) -> Decimal:
     """The price without binary noise. Raises Implausible for what is none."""
     return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)
-
-
-def _undivided(price: Decimal, ratio: Ratio | None) -> Decimal:
-    """The price before the splits."""
-    if ratio is None or ratio[0] == ratio[1]:
-        return price
-    try:
-        return price_of(before_division(price, *ratio), "the price before its splits")
-    except ArithmeticError:
-        raise Implausible(f"{price} cannot be a price divided by splits") from None
-
-
-def _unmultiplied(volume: Decimal, ratio: Ratio | None) -> Decimal:
-    """The volume before the splits, in whole shares."""
-    if ratio is None or ratio[0] == ratio[1]:
-        return volume
-    return decimal_of(WIDE.divide(WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
