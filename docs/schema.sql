@@ -1425,7 +1425,7 @@ GRANT EXECUTE ON FUNCTION pricing.document(text,text,timestamp with time zone) T
 CREATE FUNCTION pricing.documents_as_of(wanted_type text, wanted_symbol text, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(period date, body jsonb, recorded_at timestamp with time zone, provider text, call_id bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.documents_as_of(text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Of the actions of an answer, the dividends that are not below the last price of the two weeks before them, and why each is not believed. What is stored already is not doubted.
+-- Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.
 CREATE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, cash numeric, reason text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reader, pricing_worker;
 
@@ -1618,6 +1618,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_market_stale(timestamp with time zone,integ
 CREATE FUNCTION pricing.is_of_level(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_of_level(text) TO pricing_reader, pricing_worker;
 
+-- Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.
+CREATE FUNCTION pricing.is_one_action(believed pricing.corporate_actions, day date, said_kind text, new_ numeric, old_ numeric, said_amount bigint, said_scale smallint, said_currency text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_one_action(pricing.corporate_actions,date,text,numeric,numeric,bigint,smallint,text) TO pricing_reader, pricing_worker;
+
 -- Whether a failed call may say that nobody is served now, be it for the provider, its key or us. Not throttled: its pauses have rules of their own.
 CREATE FUNCTION pricing.is_outage(kind text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_outage(text) TO pricing_reader, pricing_worker;
@@ -1728,7 +1732,7 @@ GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
+-- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.merge_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
@@ -1755,6 +1759,10 @@ GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pric
 -- Of the pairs that are due, or of those that a list names, those that most people watch: as many as there is room for in a quota. NULL = none.
 CREATE FUNCTION pricing.most_wanted(wanted_type text, room bigint, wanted text[], queued_until timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,bigint,text[],timestamp with time zone) TO pricing_worker;
+
+-- Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.
+CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.move_actions(text,text,bigint,jsonb,text[],date[]) TO pricing_worker;
 
 -- The clock was set back: what was called before counts against limits, quota and breaker for as long as it would have.
 CREATE FUNCTION pricing.move_calls(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2039,6 +2047,10 @@ TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET se
 -- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
+
+-- The splits and dividends of an answer as they would be stored.
+CREATE FUNCTION pricing.said_actions(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_actions(jsonb) TO pricing_reader, pricing_worker;
 
 -- A place in a row for people: 1st, 2nd, 3rd, 4th.
 CREATE FUNCTION pricing.said_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;

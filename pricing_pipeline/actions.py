@@ -20,6 +20,7 @@ from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import (
+    SAME_ACTION,
     Adjustment,
     Answer,
     Call,
@@ -33,7 +34,6 @@ from pricing_pipeline.knowledge import Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
-_SAME_SPLIT = timedelta(days=7)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
@@ -119,6 +119,7 @@ def refined(
     for action in answer.actions:
         if isinstance(action, Split):
             told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
+    refuted = _refuted(connection, call, answer) if told else frozenset()
     found = dict(known)
     for symbol, adjustment, days, ratios, newest, earlier, same_times, same_recorded in driver_rows(
         connection, driver_query("actions.known_basis"), parameters
@@ -144,10 +145,34 @@ def refined(
             believed = {day: float(ratio) for day, ratio in splits.items()}
             found[symbol] = replace(
                 about,
-                splits=tuple(sorted((believed | told[symbol]).items())),
+                splits=_one_of_each(
+                    believed,
+                    {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted},
+                ),
                 unnamed=_unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at),
             )
     return found
+
+
+def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
+    """The splits of the answer that a person has taken back or replaced, by symbol and day."""
+    rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
+    parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
+    found = connection.execute(query("actions.refuted"), parameters)
+    return frozenset((row.symbol, row.ex_on) for row in found)
+
+
+def _one_of_each(
+    believed: Mapping[date, float], told: Mapping[date, float]
+) -> tuple[tuple[date, float], ...]:
+    """Splits that are believed, and those that an answer tells beside them: the same one on its believed day."""
+    new = {
+        day: shares
+        for day, shares in told.items()
+        if day in believed
+        or not any(_are_one(*one, day, shares) for one in believed.items() if one[0] not in told)
+    }
+    return tuple(sorted({**believed, **new}.items()))
 
 
 def _unnamed(
@@ -156,15 +181,17 @@ def _unnamed(
     """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
     if since is None:
         return ()
-
-    def is_told(ex_on: date, shares: float) -> bool:
-        # Sources differ by some days about the first one.
-        return any(
-            abs(day - ex_on) <= _SAME_SPLIT and abs(other / shares - 1) < 0.01 for day, other in told.items()
-        )
-
     today = now.astimezone(UTC).date()
-    return tuple(one for one in believed.items() if since < one[0] <= today and not is_told(*one))
+    return tuple(
+        one
+        for one in believed.items()
+        if since < one[0] <= today and not any(_are_one(*one, *other) for other in told.items())
+    )
+
+
+def _are_one(day: date, shares: float, other_day: date, other_shares: float) -> bool:
+    """Whether splits of two days may be one: sources differ by some days about the first one."""
+    return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
 
 
 def note_overlap(

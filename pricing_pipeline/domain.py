@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
@@ -134,6 +134,10 @@ class Observation:
     volume: Decimal | None = None
     adjustment: Adjustment = Adjustment.RAW
     quality: str | None = None
+
+
+SAME_ACTION = timedelta(days=7)
+"""How far two days of one split or dividend may be apart: sources differ about the first one without it."""
 
 
 @dataclass(frozen=True, slots=True)

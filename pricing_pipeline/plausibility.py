@@ -8,9 +8,9 @@ its other prices can be true beside that is told in fields.py. The rules are tol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from math import exp, log, prod, sqrt
@@ -21,12 +21,21 @@ from pricing_pipeline.domain import Adjustment, Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
 from pricing_pipeline.restatement import Restatement, RestatementKind, find
+from pricing_pipeline.steps import (
+    QUESTIONED,
+    SOON,
+    Step,
+    is_heavy,
+    known_split,
+    least_step,
+    split_factor,
+    visible_splits,
+)
 
 _NEVER = log(20.0)
 """A factor of 20 within a step is believed of nobody, however often it is repeated."""
 _LIMITS = {Fetcher.QUOTE: log(3.0), Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
 """How far one new value may be from the last, before it is held until others confirm it."""
-_QUESTIONED = log(1.3)
 _AGREED = log(1.1)
 """Two providers that are further apart about the same time do not mean the same price."""
 _CALM = log(1.08)
@@ -42,12 +51,7 @@ _QUOTE_SPAN = timedelta(hours=1)
 _PATIENCE = timedelta(days=7)
 """Between values further apart, steps may be larger: with the square root of the time."""
 _LONGEST_SPIKE = 10
-_SOON = timedelta(days=30)
-_HEAVY = 4.0
-"""Volume of so many times the usual speaks for a true move: a split that was forgotten moves no shares."""
 _CRASH = log(5.0)
-_SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
-_SPLIT_TOLERANCE = 0.10
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
 _ROUNDING = Decimal("0.002")
@@ -110,9 +114,9 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
         logs = np.insert(logs, bars.place_of(point.at), value)
     steps = np.abs(np.diff(logs))
     largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
-    return largest < _CALM or largest < _limit(
-        None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps))
-    )
+    limit = _limit(None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps)))
+    smallest_split = min((least_step(shares) for _, shares in visible_splits(known)), default=largest + 1)
+    return largest < max(_CALM, limit) and largest < smallest_split
 
 
 def _of_one_basis(
@@ -172,7 +176,7 @@ def _is_traded_through(
     points += [Point(at, value) for at, value in known.stored.items()]
     near = before[-1]
     far = min((point for point in points if point.at.date() >= ex_on), key=lambda p: p.at, default=None)
-    if far is None or far.at - near.observed_at > _SOON:
+    if far is None or far.at - near.observed_at > SOON:
         return False
     step = log(
         known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at)
@@ -233,10 +237,10 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
     if before is None or not before or known.are_jumps_trusted:
         return None
     size = abs(log(float(row.close) / float(before)))
-    if size <= _QUESTIONED:
+    if size <= QUESTIONED:
         return None
     said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
-    if fetcher is Fetcher.DAILY_BARS and (factor := _split(size)) is not None:
+    if fetcher is Fetcher.DAILY_BARS and (factor := split_factor(size)) is not None:
         return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= _NEVER else Doubt.JUMP
     return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
@@ -257,20 +261,10 @@ def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted |
 
 
 @dataclass(slots=True)
-class _Step:
-    """One value in the order of time. Only `row`s are judged; the others are there to be compared with."""
-
-    at: datetime
-    value: float
-    row: Observation | None = None
-    is_anchor: bool = False
-
-
-@dataclass(slots=True)
 class _Level:
     """Values that follow each other without a break."""
 
-    steps: list[_Step]
+    steps: list[Step]
 
     @property
     def is_anchored(self) -> bool:
@@ -294,12 +288,12 @@ def _in_company(
     if not rows or (is_one and all(_is_near(row, point) for row in rows for point in known.anchors)):
         return rows  # nearly every answer about a latest price ends here
     of = known.of_todays_shares
-    steps = [_Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
+    steps = [Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
     stamps = {row.observed_at for row in rows}
-    steps += [_Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
+    steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
     steps += [
-        _Step(
+        Step(
             row.observed_at,
             of(row.close, row.observed_at),
             row,
@@ -309,10 +303,10 @@ def _in_company(
     ]
     steps.sort(key=lambda step: step.at)
     typical = _typical(steps)
-    levels = _levels(steps, typical)
+    levels = _levels(known, steps, typical)
     if len(levels) == 1:
         return rows
-    doubts = _doubted(levels, fetcher, typical, needed, are_splits_told=known.are_splits_told)
+    doubts = _doubted(known, levels, fetcher, typical, needed)
     verdict.held.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
@@ -322,7 +316,7 @@ def _is_near(row: Observation, point: Point) -> bool:
     return 0.77 < float(row.close) / float(point.value) < 1.3
 
 
-def _typical(steps: Sequence[_Step]) -> float | None:
+def _typical(steps: Sequence[Step]) -> float | None:
     """The median step of a long answer, as a logarithm; None if it is too short to tell."""
     if len(steps) <= _ENOUGH_STEPS:
         return None
@@ -331,29 +325,30 @@ def _typical(steps: Sequence[_Step]) -> float | None:
 
 def _limit(typical: float | None) -> float:
     """The largest step to a value that follows the last without a question."""
-    return _QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
+    return QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
 
 
-def _levels(steps: Sequence[_Step], typical: float | None) -> list[_Level]:
+def _levels(known: Known, steps: Sequence[Step], typical: float | None) -> list[_Level]:
     limit = _limit(typical)
     levels = [_Level([steps[0]])]
     for before, step in pairwise(steps):
-        if abs(log(step.value / before.value)) > limit * _stretch(before, step):
+        size = abs(log(step.value / before.value))
+        if size > limit * _stretch(before, step) or known_split(known, before, step) is not None:
             levels.append(_Level([]))
         levels[-1].steps.append(step)
     return levels
 
 
-def _stretch(a: _Step, b: _Step) -> float:
+def _stretch(a: Step, b: Step) -> float:
     """How much larger a step may be because of the time that lies between."""
     return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
 
 
 def _doubted(
-    levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int, *, are_splits_told: bool
+    known: Known, levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int
 ) -> list[Doubted]:
     """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
-    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
+    surest = _surest(known, levels)
     doubts: list[Doubted] = []
     for ahead, is_backwards in ((levels[surest + 1 :], False), (levels[:surest][::-1], True)):
         believed = levels[surest]
@@ -366,9 +361,8 @@ def _doubted(
                     doubt = wrong.doubt
                 else:
                     doubt = _look(
-                        *(believed, level, beyond, fetcher, typical, needed),
+                        *(known, believed, level, beyond, fetcher, typical, needed),
                         is_backwards=is_backwards,
-                        are_splits_told=are_splits_told,
                     )
                     wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
             if doubt is None:
@@ -376,6 +370,16 @@ def _doubted(
             else:
                 doubts += [Doubted(step.row, *doubt) for step in level.steps if step.row is not None]
     return doubts
+
+
+def _surest(known: Known, levels: list[_Level]) -> int:
+    """The level that is anchored, else the longest. Of two that a known split parts, the later needs none undone."""
+    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
+    while surest + 1 < len(levels) and not levels[surest].is_anchored:
+        if known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
+            break
+        surest += 1
+    return surest
 
 
 class _Wrong:
@@ -390,12 +394,12 @@ class _Wrong:
         """Whether this level takes the factor back, or is soon where the last believed one was."""
         step = _step(self._level, level, is_backwards=is_backwards)
         near, far = _facing(believed, level, is_backwards=is_backwards)
-        is_back = abs(far.at - near.at) < _SOON and abs(log(far.value / near.value)) < 2 * _QUESTIONED
+        is_back = abs(far.at - near.at) < SOON and abs(log(far.value / near.value)) < 2 * QUESTIONED
         self._level = level
-        return is_back or abs(step + self._by) < _QUESTIONED
+        return is_back or abs(step + self._by) < QUESTIONED
 
 
-def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[_Step, _Step]:
+def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[Step, Step]:
     """The values of two levels that are nearest to each other on a walk from the first to the second."""
     return (one.steps[0], next_.steps[-1]) if is_backwards else (one.steps[-1], next_.steps[0])
 
@@ -406,6 +410,7 @@ def _step(one: _Level, next_: _Level, *, is_backwards: bool) -> float:
 
 
 def _look(
+    known: Known,
     believed: _Level,
     level: _Level,
     beyond: _Level | None,
@@ -414,7 +419,6 @@ def _look(
     needed: int,
     *,
     is_backwards: bool,
-    are_splits_told: bool,
 ) -> tuple[Doubt, str] | None:
     """Why a level cannot be believed beside the one that is; None if it can. `beyond` comes after it on the walk."""
     near, far = _facing(believed, level, is_backwards=is_backwards)
@@ -433,13 +437,18 @@ def _look(
         back = beyond.steps[-1] if is_backwards else beyond.steps[0]
         if abs(log(back.value / near.value)) < max(size * 0.15, 0.01):
             return Doubt.SPIKE, f"{said}, and back at once"
-    if size <= _QUESTIONED:
-        return None
     later, earlier = (believed, level) if is_backwards else (level, believed)
-    is_true_move = size < _CRASH and _is_heavy(later.steps[0], earlier.steps)
-    factor = _split(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
+    is_true_move = size < _CRASH and is_heavy(later.steps[0], earlier.steps)
+    if not is_true_move and (ex_on := known_split(known, near, far)) is not None:
+        return (
+            Doubt.SPLIT,
+            f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
+        )
+    if size <= QUESTIONED:
+        return None
+    factor = split_factor(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
     # Where all splits are named, or applied, a step that stays is one that was forgotten.
-    is_raw = not are_splits_told and all(
+    is_raw = not known.are_splits_told and all(
         step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
     )
     if level.is_confirmed(fetcher, needed):
@@ -457,17 +466,3 @@ def _look(
     if size > limit and not is_true_move:
         return Doubt.JUMP, f"{said}: held until more values confirm it"
     return None
-
-
-def _is_heavy(first: _Step, earlier: Iterable[_Step]) -> bool:
-    """Whether the day of a step saw far more trading than the days before it."""
-    if first.row is None or not first.row.volume:
-        return False
-    usual = [s.row.volume for s in earlier if s.row is not None and s.row.volume][-20:]
-    return len(usual) >= 3 and float(first.row.volume) > _HEAVY * float(median(usual))
-
-
-def _split(size: float) -> int | None:
-    """The whole factor that a step is near to, if it is one that companies split by."""
-    distance, nearest = min((abs(size - log(factor)), factor) for factor in _SPLITS)
-    return nearest if distance <= _SPLIT_TOLERANCE else None

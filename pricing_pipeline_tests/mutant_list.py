@@ -472,10 +472,10 @@ MUTANTS = (
         "a dividend of more than its price is entered",
         f"{_FUNCTIONS}/actions.sql",
         "doubted_dividends",
-        "WHEN 'raw' THEN 1 ELSE",
+        "WHEN 'raw' THEN 0.2 ELSE",
         "WHEN 'raw' THEN 1e20 ELSE",
         (
-            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered",
+            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered",
         ),
     ),
     Mutant(
@@ -789,7 +789,7 @@ MUTANTS = (
         "a crash is named as an untold split",
         f"{_FUNCTIONS}/actions_by_hand.sql",
         "untold_splits",
-        "AND (s.volume > 4 * s.usual_volume) IS NOT TRUE",
+        "AND (s.volume > 4 * s.usual_volume AND s.money > 4 * s.usual_money) IS NOT TRUE",
         "",
         (
             f"{_TESTS}/orchestration/test_checks.py::test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not",

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROVIDERS = Path(__file__).parents[1] / "pricing_pipeline" / "providers"
-SHARED = frozenset({"__init__", "base", "client", "configured", "flat", "noise", "transport", "values"})
+SHARED = frozenset(
+    {"__init__", "base", "client", "configured", "flat", "noise", "splits", "transport", "values"}
+)
 
 _IMPORTS = frozenset(
     {
@@ -30,7 +32,11 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *("pricing_pipeline.domain", "pricing_pipeline.errors"),
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
-        *("pricing_pipeline.providers.flat", "pricing_pipeline.providers.values"),
+        *(
+            "pricing_pipeline.providers.flat",
+            "pricing_pipeline.providers.splits",
+            "pricing_pipeline.providers.values",
+        ),
     }
 )
 _VALUES = frozenset({"Observation", "Document", "bar_of", "plain_bars"})

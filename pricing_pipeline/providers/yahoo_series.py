@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import Decimal
 from typing import TypeGuard
 from zoneinfo import ZoneInfo
 
@@ -34,12 +34,12 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said, validate
-from pricing_pipeline.providers.noise import before_division, without_noise
+from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.splits import Ratio, Splits, told_once, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
     Implausible,
     bar_of,
     check_day,
-    decimal_of,
     in_major_unit,
     instant_of,
     major_unit,
@@ -60,9 +60,8 @@ _UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
 _LONGEST_WEEKEND, _LONGEST_HOLIDAY = timedelta(days=4), timedelta(days=14)
 """How much older than the newest price, and than today, the newest bar of an answer until now may be."""
 _ROUNDED, _LAST_PLACE = Decimal("1e-5"), Decimal("2e-6")
-_Ratio = tuple[Decimal, Decimal]
-"""So many new shares for so many old ones."""
-_WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
+_MOST_SPLITS = 200
+"""No company splits so often; an answer of more has another form than ours."""
 
 _NO_TIME = range(86_400)
 """Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
@@ -177,7 +176,7 @@ def read_series(
         if chart is None:
             return Answer(empty=frozenset({symbol}))
         answer = settle_days(symbol, _bars(chart, meta, unit), window)
-        return answer if answer.failures else _with_actions(answer, chart, meta, series, unit, window)
+        return answer if answer.failures else _with_actions(answer, chart, meta, series, unit, window, now)
     except Implausible as fault:
         message = (
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
@@ -202,7 +201,7 @@ class _Chart:
     first: date
     is_whole: bool
     tells_actions: bool
-    splits: Sequence[Split]
+    splits: Splits
     bars: dict[date, list[_Bar]]
     rejected: Sequence[RejectedValue]
 
@@ -231,7 +230,7 @@ def _read(
                 found.setdefault(day, []).append(bar)
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
-    splits, broken = _splits(meta, series, zone)
+    splits, broken, early = _splits(meta, series, zone, now)
     reaches_present = _reaches_present(meta, days, zone, unfinished)
     if reaches_present:
         _check_events(meta, series)
@@ -245,9 +244,9 @@ def _read(
         first=min(days, default=unfinished),
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
         tells_actions=reaches_present and not broken,
-        splits=splits,
+        splits=Splits(splits),
         bars=found,
-        rejected=(*rejected, *broken),
+        rejected=(*rejected, *broken, *early),
     )
 
 
@@ -265,7 +264,7 @@ def _bars(chart: _Chart, meta: _Meta, unit: tuple[str, int]) -> list[Observation
     return [
         *chart.rejected,
         *(
-            _bar(day, bar, meta, unit, _ratio(chart.splits, day) if chart.is_whole else None)
+            _bar(day, bar, meta, unit, chart.splits.ratio(day) if chart.is_whole else None)
             for day, bars in chart.bars.items()
             for bar in _without_twin(bars, meta.traded_at)
         ),
@@ -382,6 +381,7 @@ def _with_actions(
     series: Series,
     unit: tuple[str, int],
     window: Window | None,
+    now: datetime,
 ) -> Answer:
     """The answer with its splits, and its dividends as they were paid: Yahoo divides them by later splits, too.
 
@@ -396,7 +396,8 @@ def _with_actions(
         try:
             told = validate(_Dividend, raw, "a dividend")
             cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
-            whole = _undivided(_meant(told.amount, "its amount"), _ratio(chart.splits, day))
+            _check_past(day, chart.zone, now)
+            whole = undivided(_meant(told.amount, "its amount"), chart.splits.ratio(day))
             paid[day] = paid.get(day, Decimal(0)) + in_major_unit(whole, unit[1])
         except (Implausible, SchemaDrift) as fault:
             rejected.append(_refused(meta, "dividend", day, str(fault), cash))
@@ -404,25 +405,47 @@ def _with_actions(
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
-        actions=(*chart.splits, *dividends),
+        actions=(*chart.splits.told, *dividends),
         actions_since={meta.symbol: chart.first if window is None else window.start},
     )
 
 
-def _splits(meta: _Meta, series: Series, zone: ZoneInfo) -> tuple[list[Split], list[RejectedValue]]:
-    """The splits that are told, and those that cannot be read or be true."""
-    splits, broken = [], []
-    for raw in series.events.splits.values() if series.events else ():
+def _splits(
+    meta: _Meta, series: Series, zone: ZoneInfo, now: datetime
+) -> tuple[list[Split], list[RejectedValue], list[RejectedValue]]:
+    """The splits that are told, those that cannot be read or be true, and those to come, which divide nothing yet."""
+    events = series.events.splits if series.events else {}
+    if len(events) > _MOST_SPLITS:
+        raise SchemaDrift(f"yahoo tells {len(events)} splits of {meta.symbol}; nothing was stored.")
+    splits, broken, early = [], [], []
+    for raw in events.values():
         day, text = None, ""
         try:
             told = validate(_Split, raw, "a split")
             text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", _day_of(told.date, zone)
+            _check_past(day, zone, now)
             new, old = _meant(told.numerator, "its numerator"), _meant(told.denominator, "its denominator")
             if new != old:
                 splits.append(split_of(meta.symbol, day, new, old))
+        except _ToCome as fault:
+            early.append(_refused(meta, "split", day, str(fault), text))
         except (Implausible, SchemaDrift) as fault:
             broken.append(_refused(meta, "split", day, str(fault), text))
-    return splits, broken
+    once, twice = told_once(splits)
+    for split, other in twice:
+        why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
+        text = f"{split.new_shares:f}:{split.old_shares:f}"
+        broken.append(_refused(meta, "split", split.ex_on, why, text))
+    return once, broken, early
+
+
+class _ToCome(Implausible):
+    """An event of a day that is to come."""
+
+
+def _check_past(day: date, zone: ZoneInfo, now: datetime) -> None:
+    if day > now.astimezone(zone).date():
+        raise _ToCome("it is to come; until then its day may move, and it changes nothing")
 
 
 def _refused(meta: _Meta, what: str, day: date | None, why: str, text: str) -> RejectedValue:
@@ -430,25 +453,16 @@ def _refused(meta: _Meta, what: str, day: date | None, why: str, text: str) -> R
     return RejectedValue(meta.symbol, at, f"the {what} of {day or 'an unknown day'}: {why}", text)
 
 
-def _ratio(splits: Sequence[Split], day: date) -> _Ratio:
-    """What splits after `day` have made of its shares: so many new for so many old ones."""
-    new, old = Decimal(1), Decimal(1)
-    for split in splits:
-        if split.ex_on > day:
-            new, old = _WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares)
-    return new, old
-
-
 def _bar(
-    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], ratio: _Ratio | None
+    day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], ratio: Ratio | None
 ) -> Observation | RejectedValue:
     """One day; without `ratio` its prices stay divided by splits that the answer does not reach, or tell."""
 
     def price(raw: object, what: str) -> Decimal:
-        return in_major_unit(_undivided(_meant(raw, what), ratio), unit[1])
+        return in_major_unit(undivided(_meant(raw, what), ratio), unit[1])
 
     def volume(raw: object, what: str) -> Decimal:
-        return _unmultiplied(volume_of(raw, what), ratio)
+        return unmultiplied(volume_of(raw, what), ratio)
 
     try:
         return bar_of(
@@ -467,23 +481,6 @@ def _bar(
 def _meant(raw: object, what: str) -> Decimal:
     """The price without binary noise. Raises Implausible for what is none."""
     return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)
-
-
-def _undivided(price: Decimal, ratio: _Ratio | None) -> Decimal:
-    """The price before the splits."""
-    if ratio is None or ratio[0] == ratio[1]:
-        return price
-    try:
-        return price_of(before_division(price, *ratio), "the price before its splits")
-    except ArithmeticError:
-        raise Implausible(f"{price} cannot be a price divided by splits") from None
-
-
-def _unmultiplied(volume: Decimal, ratio: _Ratio | None) -> Decimal:
-    """The volume before the splits, in whole shares."""
-    if ratio is None or ratio[0] == ratio[1]:
-        return volume
-    return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:

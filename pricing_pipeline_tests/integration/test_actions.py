@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pricing_pipeline import actions, prices, settling
 from pricing_pipeline.domain import (
@@ -180,15 +183,19 @@ def test_f5_it_is_known_of_which_days_actions_were_told(core: Core) -> None:
 def test_f5_a_dividend_that_cannot_be_taken_off_is_an_error_that_says_so(
     core: Core, told: Dividend, said: str
 ) -> None:
-    bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[told])
+    bring(core, bar(1, "100.00"), bar(2, "99.00"), told=[])
+    with core.engine.begin() as connection:
+        actions.enter(connection, "equity", told, "ann")
     bring(core, bar(1, "99.00"))
     assert closes(core, Adjust.SPLITS) == {1: "99.00", 2: "99.00"}
     with pytest.raises(InvalidAdjustment, match=said):
         closes(core, Adjust.TOTAL)
 
 
-@pytest.mark.parametrize("cash", ["100", "101.5", "1000000000000000"])
-def test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered(core: Core, cash: str) -> None:
+@pytest.mark.parametrize("cash", ["20.01", "101.5", "1000000000000000"])
+def test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered(
+    core: Core, cash: str
+) -> None:
     """Beside prices of the same answer, and beside stored ones; another dividend of the answer is entered."""
     told = [dividend(2, cash), dividend(3, "0.5")]
     tally = bring(core, bar(1, "100.00"), bar(2, "99.00"), bar(3, "98.00"), told=told)
@@ -197,7 +204,7 @@ def test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered(cor
         "SELECT kind, value, reason, observed_at::date AS day FROM pricing.quarantined_values"
     )
     assert (held.kind, held.value, held.day) == ("refused", cash, told[0].ex_on)
-    assert "is not below the last price before it, 100.00 on 2010-03-01" in held.reason
+    assert "is more than a fifth of the last price before it, 100.00 on 2010-03-01" in held.reason
     assert f"actions add AAPL 2010-03-02 --dividend {cash}" in held.reason
     assert closes(core, Adjust.TOTAL), "histories are read all the same"
     core.rows("DELETE FROM pricing.api_call_queue_live")
@@ -206,9 +213,22 @@ def test_f5_a_dividend_that_is_not_below_its_price_is_held_and_never_entered(cor
     assert core.one("SELECT times FROM pricing.quarantined_values") == 2
 
 
+def test_f5_a_dividend_of_100_times_the_last_ones_is_held(core: Core) -> None:
+    """Pence that are told as pounds, beside dividends of the same answer, and beside stored ones."""
+    usual = [dividend(1, "0.02"), dividend(2, "0.019"), dividend(3, "2.01"), dividend(4, "0.02")]
+    tally = bring(core, bar(1, "100.00"), bar(2, "100.00"), bar(3, "100.00"), bar(4, "100.00"), told=usual)
+    assert (tally.held, len(stored(core))) == (1, 3)
+    reason = core.one("SELECT reason FROM pricing.quarantined_values")
+    assert (
+        "more than 100 times each of the last ones before it, which were up to 0.02. If it is true" in reason
+    )
+    bring(core, bar(5, "100.00"), told=[dividend(5, "2"), dividend(8, "2.5")])
+    assert stored(core)[0] == dividend(8, "2.5"), "100 times is not more; then it is one of the last ones"
+
+
 def test_f5_what_no_price_is_known_to_judge_by_is_held_when_no_share_pays_it(core: Core) -> None:
-    bring(core, bar(20, "100.00"), told=[dividend(1, "250"), dividend(2, "1000000000")])
-    assert stored(core) == [dividend(1, "250")]
+    bring(core, bar(20, "100.00"), told=[dividend(1, "1000000000"), dividend(2, "250")])
+    assert stored(core) == [dividend(2, "250")]
     (reason,) = core.rows("SELECT reason FROM pricing.quarantined_values")
     assert "no price before it is known" in reason.reason
 
@@ -427,3 +447,104 @@ def test_f5_yfinance_a_missing_dividend_shows_when_its_source_takes_it_off(core:
     assert (tally.revised, tally.held) == (0, 4)
     assert [row.kind for row in restatements(core)] == ["dividend"]
     assert stored(core) == [], "and no dividend is made up"
+
+
+# One action that is told of two days
+
+
+def by(core: Core, provider: str) -> None:
+    """Another provider has said what is stored."""
+    core.rows("UPDATE pricing.corporate_actions SET provider = :provider", provider=provider)
+
+
+@pytest.mark.parametrize("one", [split, lambda on: dividend(on, "0.50")])
+@pytest.mark.parametrize("other", [2, 8])
+def test_f5_what_another_provider_says_of_a_day_near_it_is_the_same_action(
+    core: Core, one: Callable[[int], CorporateAction], other: int
+) -> None:
+    bring(core, bar(1, "100.00"), told=[one(5)])
+    by(core, "another")
+    bring(core, bar(1, "100.00"), told=[one(other)])
+    assert stored(core) == [one(5)]
+    assert core.rows("SELECT FROM pricing.corporate_action_revisions") == []
+
+
+def test_f5_what_is_named_beside_each_other_is_not_one(core: Core) -> None:
+    """A dividend of each week, told by two providers; and splits of other ratios."""
+    told = [dividend(5, "0.50"), dividend(10, "0.50"), split(11, "2"), split(12, "3")]
+    bring(core, bar(1, "100.00"), told=told[::2])
+    by(core, "another")
+    bring(core, bar(1, "100.00"), told=told)
+    assert stored(core) == [split(12, "3"), split(11, "2"), dividend(10, "0.50"), dividend(5, "0.50")]
+
+
+@pytest.mark.parametrize("one", [split, lambda on: dividend(on, "0.50")])
+def test_f5_what_its_provider_moves_to_another_day_leaves_a_revision(
+    core: Core, clock: Clock, one: Callable[[int], CorporateAction]
+) -> None:
+    bring(core, bar(1, "100.00"), told=[one(7)])
+    then = core.clock()
+    clock.advance(60)
+    bring(core, bar(1, "100.00"), told=[one(8)])
+    assert (stored(core), stored(core, then)) == ([one(8)], [one(7)])
+    versions = "SELECT ctid, xmin FROM pricing.corporate_actions"
+    before = core.rows(versions)
+    bring(core, bar(1, "100.00"), told=[one(8)])
+    assert core.rows(versions) == before, "the same again writes nothing"
+    clock.advance(60)
+    bring(core, bar(1, "100.00"), told=[one(7)])
+    assert stored(core) == [one(7)], "it may move back"
+
+
+def test_f5_an_answer_that_does_not_reach_the_old_day_moves_no_split(core: Core) -> None:
+    """It cannot tell that it is gone: the split is known already. Nor is one of a person moved."""
+    bring(core, bar(1, "100.00"), told=[split(1)])
+    bring(core, bar(1, "100.00"), told=[split(4)])
+    assert stored(core) == [split(1)]
+    core.rows("DELETE FROM pricing.corporate_actions")
+    know_split(core, 5)
+    by(core, "by hand")
+    bring(core, bar(1, "100.00"), told=[split(8)])
+    assert stored(core) == [split(5)]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    answers=st.lists(
+        st.tuples(st.sampled_from(["yahoo", "fmp"]), st.integers(2, 8)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_f5_a_split_is_counted_once_whoever_tells_it_of_whichever_day(
+    core: Core, clock: Clock, answers: list[tuple[str, int]]
+) -> None:
+    """Invariant: of one ratio, one split of a week is believed. Its first provider says its day, and may move it."""
+    core.rows("TRUNCATE pricing.corporate_actions, pricing.corporate_action_revisions")
+    for provider, on in answers:
+        clock.advance(60)
+        said = [{"symbol": "AAPL", "ex_on": str(day(on)), "kind": "split", "new_shares": 4, "old_shares": 1}]
+        core.rows(
+            "SELECT pricing.merge_actions(:type, :provider, 1, CAST(:said AS jsonb), '{AAPL}', '{2010-03-01}')",
+            type=DAILY,
+            provider=provider,
+            said=json.dumps(said),
+        )
+    first = answers[0][0]
+    assert stored(core) == [split([on for provider, on in answers if provider == first][-1])]
+
+
+# What a person has refuted
+
+
+def test_f5_a_split_that_a_person_refuted_does_not_explain_its_own_step(core: Core) -> None:
+    """Its source says it again and has undone it: the days before it are four times too high, and are held."""
+    days = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00", 9: "101.50"}
+    high = [bar(on, str(Decimal(close) * 4) if on < 5 else close) for on, close in days.items()]
+    bring(core, bar(9, "101.50"), told=[split(5)])
+    core.rows(
+        "SELECT pricing.remove_action('equity', 'AAPL', '2010-03-05', 'split', 'ann', 'there was none')"
+    )
+    tally = bring(core, *high, told=[split(5)])
+    assert (tally.held, sorted(closes(core)), stored(core)) == (3, [5, 8, 9], [])
+    assert {row.kind for row in core.rows("SELECT kind FROM pricing.quarantined_values")} == {"split"}

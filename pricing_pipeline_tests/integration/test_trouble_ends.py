@@ -266,7 +266,8 @@ def test_a8_an_answer_brings_back_all_that_died_of_trouble_of_ours(world: Make, 
             "UPDATE pricing.data_collectors SET quota_bytes = 21474836480 WHERE provider = 'twelvedata'",
         ),
         (
-            "UPDATE pricing.data_type_registry SET fetcher = 'profile' WHERE data_type = 'equity_quote'",
+            "DELETE FROM pricing.provider_capabilities WHERE fetcher = 'daily_bars';"
+            " UPDATE pricing.data_type_registry SET fetcher = 'daily_bars' WHERE data_type = 'equity_quote'",
             "UPDATE pricing.data_type_registry SET fetcher = 'quote' WHERE data_type = 'equity_quote'",
         ),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import prod
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -32,6 +33,7 @@ from pricing_pipeline.errors import (
     Throttled,
 )
 from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.splits import Splits
 from pricing_pipeline.providers.yahoo import Yahoo
 from pricing_pipeline_tests.recordings import recorded
 
@@ -445,6 +447,100 @@ def test_b18_a_split_that_cannot_be_true_costs_itself_alone(ratio: tuple[Any, An
     assert rejected.reason.startswith("the split of 2026-11-17: ")
     since = parse(body, window=Window(date(2026, 11, 17), date(2026, 11, 19)))
     assert [(str(one.close), one.adjustment) for one in since.observations] == [("1.5", Adjustment.RAW)]
+
+
+WEEK = ["2026-11-0" + day for day in "23456"] + ["2026-11-09", "2026-11-1" + "0"]
+
+
+@given(
+    first=st.sampled_from(WEEK),
+    other=st.sampled_from(WEEK),
+    ratio=st.sampled_from([(2, 1), (4, 1), (3, 2), (1, 10)]),
+    other_ratio=st.sampled_from([(2, 1), (4, 2), (3, 2), (1, 10)]),
+)
+def test_b18_a_split_is_never_applied_twice(
+    first: str, other: str, ratio: tuple[int, int], other_ratio: tuple[int, int]
+) -> None:
+    """Invariant: of two splits that may be one, neither is applied or told. Two of other ratios and days both are.
+
+    They may be one on one day, or with one ratio within a week. Bars since then are as traded all the same.
+    """
+    body = chart({"2026-10-30T09:30": 100, "2026-11-19T09:30": 100}, splits=[], dividends=[])
+    body["chart"]["result"][0]["events"]["splits"] = {
+        name: {"date": stamp(f"{day}T09:30"), "numerator": told[0], "denominator": told[1]}
+        for name, day, told in (("a", first, ratio), ("b", other, other_ratio))
+    }
+    answer = parse(body)
+    before, since = answer.observations
+    size, other_size = Decimal(ratio[0]) / ratio[1], Decimal(other_ratio[0]) / other_ratio[1]
+    apart = abs(date.fromisoformat(first) - date.fromisoformat(other))
+    if first == other or (size == other_size and apart <= timedelta(days=7)):
+        assert (before.close, before.adjustment) == (100, Adjustment.SPLITS)
+        assert (answer.actions, answer.actions_since) == ((), {})
+        assert {one.reason.split(": ")[1].split(",")[0] for one in answer.rejected} == {"it is told twice"}
+        (series,) = body["chart"]["result"]
+        events, (series,) = series["events"], chart({"2026-11-19T09:30": 100})["chart"]["result"]
+        later = parse({"chart": {"result": [series | {"events": events}], "error": None}})
+        assert {row.adjustment for row in later.observations} == {Adjustment.RAW}
+    else:
+        assert (before.close, before.adjustment) == (100 * size * other_size, Adjustment.RAW)
+        assert (len(answer.actions), answer.rejected) == (2, ())
+    assert since.close == 100
+
+
+@pytest.mark.parametrize("day", ["2026-11-21T09:30", "2027-03-01T09:30", "9000-03-01T09:30"])
+def test_b18_an_event_that_is_to_come_costs_itself_alone(day: str) -> None:
+    """A split or dividend that is announced divides nothing yet, and its day may move: it is counted and not told."""
+    told = [("2026-11-17T09:30", 4, 1), (day, 2, 1)]
+    answer = parse(chart(BEFORE_AND_AFTER, splits=told, dividends=[("2026-11-19T09:30", 0.5), (day, 1)]))
+    assert [(row.close, row.adjustment) for row in answer.observations] == [
+        (Decimal("499.23"), Adjustment.RAW),
+        (Decimal("1.5"), Adjustment.RAW),
+    ]
+    assert [one.ex_on for one in answer.actions] == [date(2026, 11, 17), date(2026, 11, 19)]
+    assert list(answer.actions_since) == ["AAPL"]
+    assert len(answer.rejected) == 2
+    assert all("it is to come" in one.reason for one in answer.rejected)
+
+
+def test_b18_an_event_of_today_has_come() -> None:
+    answer = parse(chart(BEFORE_AND_AFTER, splits=[("2026-11-20T09:30", 4, 1)]))
+    assert (len(answer.actions), answer.rejected) == (1, ())
+
+
+def test_b18_more_splits_than_any_company_has_are_drift() -> None:
+    body = chart(BEFORE_AND_AFTER, splits=[])
+    body["chart"]["result"][0]["events"]["splits"] = {
+        str(number): {
+            "date": stamp("2026-11-17T09:30") - number * 86_400 * 9,
+            "numerator": 2,
+            "denominator": 1,
+        }
+        for number in range(201)
+    }
+    with pytest.raises(SchemaDrift, match="201 splits of AAPL"):
+        parse(body)
+
+
+@given(
+    splits=st.lists(
+        st.tuples(st.integers(0, 4000), st.integers(1, 30), st.integers(1, 30)),
+        max_size=30,
+        unique_by=lambda s: s[0],
+    ),
+    days=st.lists(st.integers(-10, 4010), max_size=20),
+)
+def test_f5_the_ratio_of_a_day_is_that_of_all_later_splits(
+    splits: list[tuple[int, int, int]], days: list[int]
+) -> None:
+    """Computed once for all days, it is the product that each day's own look at every split gives."""
+    first = date(2010, 1, 1)
+    told = [Split("AAPL", first + timedelta(days=at), Decimal(new), Decimal(old)) for at, new, old in splits]
+    ratios = Splits(told)
+    for at in days:
+        new, old = ratios.ratio(first + timedelta(days=at))
+        assert new == prod(split[1] for split in splits if split[0] > at)
+        assert old == prod(split[2] for split in splits if split[0] > at)
 
 
 @pytest.mark.parametrize("event", [None, "4:1", [], {}, {"date": 0}, {"date": "Infinity"}, {"date": 10**17}])

@@ -1,5 +1,75 @@
 -- Storing splits and dividends. They are written in the transaction that stores the prices they came with.
 
+CREATE OR REPLACE FUNCTION pricing.said_actions(actions jsonb)
+RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint,
+           scale(trim_scale(a.cash))::smallint, a.currency
+    FROM jsonb_to_recordset(actions)
+        AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
+$$;
+COMMENT ON FUNCTION pricing.said_actions(jsonb) IS 'The splits and dividends of an answer as they would be stored.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_one_action(
+    believed pricing.corporate_actions, day date, said_kind text, new_ numeric, old_ numeric, said_amount bigint, said_scale smallint,
+    said_currency text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
+    -- Some funds pay the same cash every week.
+    SELECT believed.kind = said_kind AND abs(believed.ex_on - day) <= CASE said_kind WHEN 'split' THEN 7 ELSE 6 END
+       AND CASE said_kind WHEN 'split' THEN believed.new_shares * old_ = new_ * believed.old_shares
+                ELSE pricing.same_amount(believed.amount, believed.scale, said_amount, said_scale)
+                     AND (believed.currency = said_currency) IS NOT FALSE END
+$$;
+COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, date, text, numeric, numeric, bigint, smallint, text) IS
+    'Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_actions(
+    wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    one record;
+    moved integer := 0;
+BEGIN
+    FOR one IN
+        SELECT c AS was, s.ex_on AS day
+        FROM pricing.said_actions(actions) s
+        JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
+             AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
+        WHERE pricing.is_one_action(c, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
+          AND NOT EXISTS (SELECT FROM pricing.said_actions(actions) x WHERE (x.symbol, x.ex_on, x.kind) = (c.symbol, c.ex_on, c.kind))
+          AND NOT pricing.is_refuted(wanted_class, s.symbol, s.ex_on, s.kind, from_provider, s.new_shares, s.old_shares, s.amount, s.scale)
+        ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
+    LOOP
+        BEGIN
+            UPDATE pricing.corporate_actions c
+            SET ex_on = one.day, call_id = from_call, recorded_at = now_,
+                judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, c.symbol, c.kind) THEN now_ END
+            WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind)
+              AND c.recorded_at = (one.was).recorded_at;
+            IF FOUND THEN
+                INSERT INTO pricing.corporate_action_revisions
+                    (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+                     revised_at, revised_by)
+                VALUES (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind, (one.was).new_shares, (one.was).old_shares,
+                        (one.was).amount, (one.was).scale, (one.was).currency, (one.was).provider, (one.was).call_id,
+                        (one.was).recorded_at, now_, from_call);
+                moved := moved + 1;
+            END IF;
+        EXCEPTION
+            WHEN unique_violation THEN -- something is known of the new day already
+                CONTINUE;
+        END;
+    END LOOP;
+    RETURN moved;
+END $$;
+COMMENT ON FUNCTION pricing.move_actions(text, text, bigint, jsonb, text[], date[]) IS
+    'Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
     wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[])
 RETURNS integer
@@ -8,19 +78,25 @@ DECLARE
     now_ timestamptz := pricing.clock();
     today date := (now_ AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
-    stored integer := 0;
+    stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, told_symbols, told_since);
     pass record;
 BEGIN
     FOR passes IN 1..10 LOOP
         WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
         said AS MATERIALIZED (
-            SELECT a.symbol, a.ex_on, a.kind, a.new_shares, a.old_shares, (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint AS amount,
-                   scale(trim_scale(a.cash))::smallint AS scale, a.currency
-            FROM jsonb_to_recordset(actions)
-                AS a (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, cash numeric, currency text)
+            SELECT a.* FROM pricing.said_actions(actions) a
             -- What a person has taken back does not come back by itself.
-            WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares,
-                                         (a.cash * ('1e' || scale(trim_scale(a.cash)))::numeric)::bigint, scale(trim_scale(a.cash))::smallint)),
+            WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares, a.amount, a.scale)),
+        fresh AS MATERIALIZED (
+            SELECT s.* FROM said s
+            WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
+                              WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind))
+              -- One that is believed of a day near it, and not named beside it, is the same one. A provider may pay twice a week.
+              AND NOT EXISTS (SELECT FROM pricing.corporate_actions o
+                              WHERE (o.asset_class, o.symbol, o.kind) = (wanted_class, s.symbol, s.kind)
+                                AND (o.kind = 'split' OR o.provider <> from_provider)
+                                AND pricing.is_one_action(o, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
+                                AND NOT EXISTS (SELECT FROM said x WHERE (x.symbol, x.ex_on, x.kind) = (o.symbol, o.ex_on, o.kind)))),
         -- Only who said it first may say it otherwise: providers round dividends differently, and none is the judge.
         differing AS MATERIALIZED (
             SELECT s.symbol, s.ex_on, s.kind, s.new_shares AS new_, s.old_shares AS old_, s.amount AS amount_, s.scale AS scale_,
@@ -34,9 +110,7 @@ BEGIN
                 (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at, judged_at)
             SELECT wanted_class, s.symbol, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency,
                    from_provider, from_call, m.at, CASE WHEN NOT pricing.is_to_judge(wanted_class, s.symbol, s.kind) THEN m.at END
-            FROM said s CROSS JOIN moment m
-            WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
-                              WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind))
+            FROM fresh s CROSS JOIN moment m
             ORDER BY s.symbol, s.ex_on, s.kind
             ON CONFLICT (asset_class, symbol, ex_on, kind) DO NOTHING
             RETURNING x.symbol, x.ex_on, x.kind),
@@ -67,10 +141,7 @@ BEGIN
                 SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
                     call_id = excluded.call_id)
         SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
-               (SELECT count(*) FROM written) < (
-                   SELECT count(*) FROM said s
-                   WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
-                                     WHERE (o.asset_class, o.symbol, o.ex_on, o.kind) = (wanted_class, s.symbol, s.ex_on, s.kind)))
+               (SELECT count(*) FROM written) < (SELECT count(*) FROM fresh)
                OR (SELECT count(*) FROM changed) < (SELECT count(*) FROM differing) AS is_overtaken INTO pass;
         stored := stored + pass.stored;
         -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
@@ -79,18 +150,33 @@ BEGIN
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[]) IS
-    'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise changes nothing, nothing is ever withdrawn, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.';
+    'Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.';
 
 
 CREATE OR REPLACE FUNCTION pricing.doubted_dividends(wanted_type text, actions jsonb)
 RETURNS TABLE (symbol text, ex_on date, cash numeric, reason text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH said AS MATERIALIZED (
+        SELECT a.*, r.asset_class FROM jsonb_to_recordset(actions) AS a (symbol text, ex_on date, kind text, cash numeric, currency text)
+        CROSS JOIN pricing.data_type_registry r WHERE r.data_type = wanted_type AND a.kind = 'dividend'),
+    paid AS (
+        SELECT s.symbol, s.ex_on, s.cash, s.currency, s.asset_class, true AS is_said FROM said s
+        UNION ALL
+        SELECT c.symbol, c.ex_on, c.amount * ('1e-' || c.scale)::numeric, c.currency, c.asset_class, false
+        FROM (SELECT DISTINCT s.asset_class, s.symbol FROM said s) p
+        JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.kind) = (p.asset_class, p.symbol, 'dividend')
+        WHERE NOT EXISTS (SELECT FROM said s WHERE (s.symbol, s.ex_on) = (c.symbol, c.ex_on))),
+    compared AS (
+        SELECT p.*, max(p.cash) OVER (PARTITION BY p.symbol, coalesce(p.currency, '') ORDER BY p.ex_on ROWS BETWEEN 4 PRECEDING AND 1 PRECEDING)
+                        AS before
+        FROM paid p)
     SELECT d.symbol, d.ex_on, d.cash,
-           CASE WHEN price.close IS NULL THEN 'the dividend is more than any share has paid, and no price before it is known'
-                ELSE pg_catalog.format('the dividend of %s is not below the last price before it, %s on %s',
+           CASE WHEN d.cash > 100 * d.before THEN pg_catalog.format('the dividend of %s is more than 100 times each of the last ones before it, which were up to %s',
+                                                                    d.ex_on, trim_scale(d.before))
+                WHEN price.close IS NULL THEN 'the dividend is more than any share has paid, and no price before it is known'
+                ELSE pg_catalog.format('the dividend of %s is more than a fifth of the last price before it, %s on %s',
                                        d.ex_on, price.close, (price.observed_at AT TIME ZONE 'UTC')::date) END
-    FROM (SELECT a.*, r.asset_class FROM jsonb_to_recordset(actions) AS a (symbol text, ex_on date, kind text, cash numeric, currency text)
-          CROSS JOIN pricing.data_type_registry r WHERE r.data_type = wanted_type AND a.kind = 'dividend') d
+    FROM compared d
     LEFT JOIN LATERAL (
         SELECT h.observed_at, h.amount * ('1e-' || h.scale)::numeric AS close, h.adjustment
         FROM pricing.data_type_registry t
@@ -99,13 +185,14 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         WHERE t.asset_class = d.asset_class AND (h.currency = d.currency) IS NOT FALSE
         ORDER BY h.observed_at DESC LIMIT 1) price ON true
     -- Splits that nobody has told may lie between a price that is divided by all of them and a dividend that is not.
-    WHERE d.cash >= coalesce(price.close * CASE price.adjustment WHEN 'raw' THEN 1 ELSE 1000 END, 1e9)
+    WHERE d.is_said
+      AND (d.cash > 100 * d.before OR d.cash > coalesce(price.close * CASE price.adjustment WHEN 'raw' THEN 0.2 ELSE 1000 END, 999999999))
       AND NOT EXISTS (SELECT FROM pricing.corporate_actions c
                       WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (d.asset_class, d.symbol, d.ex_on, 'dividend')
                         AND c.amount * ('1e-' || c.scale)::numeric = d.cash)
 $$;
 COMMENT ON FUNCTION pricing.doubted_dividends(text, jsonb) IS
-    'Of the actions of an answer, the dividends that are not below the last price of the two weeks before them, and why each is not believed. What is stored already is not doubted.';
+    'Of the actions of an answer, the dividends that are more than a fifth of the last price of the two weeks before them, or 100 times each of the last four before them, and why each is not believed. What is stored already is not doubted.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean

@@ -105,19 +105,23 @@ CREATE OR REPLACE FUNCTION pricing.untold_splits(wanted_type text, wanted_symbol
 RETURNS TABLE (ex_on date, new_shares integer, old_shares integer)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH steps AS (
-        SELECT (h.observed_at AT TIME ZONE 'UTC')::date AS day, h.volume, (lag(h.observed_at) OVER w AT TIME ZONE 'UTC')::date AS day_before,
+        SELECT (h.observed_at AT TIME ZONE 'UTC')::date AS day, h.volume,
+               h.volume * (h.amount / 10::float8 ^ h.scale) AS money, (lag(h.observed_at) OVER w AT TIME ZONE 'UTC')::date AS day_before,
                ln(h.amount / 10::float8 ^ h.scale) - lag(ln(h.amount / 10::float8 ^ h.scale)) OVER w AS step,
-               avg(h.volume) OVER (ORDER BY h.observed_at ROWS BETWEEN 20 PRECEDING AND 1 PRECEDING) AS usual_volume
+               avg(h.volume) OVER before AS usual_volume,
+               avg(h.volume * (h.amount / 10::float8 ^ h.scale)) OVER before AS usual_money
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.amount > 0 AND h.adjustment = 'raw'
           AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC' AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
-        WINDOW w AS (ORDER BY h.observed_at))
+        WINDOW w AS (ORDER BY h.observed_at), before AS (ORDER BY h.observed_at ROWS BETWEEN 20 PRECEDING AND 1 PRECEDING))
     SELECT s.day, CASE WHEN s.step < 0 THEN f.factor ELSE 1 END, CASE WHEN s.step < 0 THEN 1 ELSE f.factor END
     FROM steps s
     CROSS JOIN LATERAL (SELECT x.factor FROM unnest(ARRAY[2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18]) AS x (factor)
                         ORDER BY abs(abs(s.step) - ln(x.factor)) LIMIT 1) f
-    -- As values are judged: a tenth around a whole factor, over a week or less, and no day of such trading that it was a crash.
-    WHERE abs(abs(s.step) - ln(f.factor)) <= 0.1 AND s.day - s.day_before <= 7 AND (s.volume > 4 * s.usual_volume) IS NOT TRUE
+    -- As values are judged: a tenth around a whole factor, over a week or less, and no day of such trading, in shares and in money,
+    -- that it was a crash.
+    WHERE abs(abs(s.step) - ln(f.factor)) <= 0.1 AND s.day - s.day_before <= 7
+      AND (s.volume > 4 * s.usual_volume AND s.money > 4 * s.usual_money) IS NOT TRUE
       AND NOT EXISTS (SELECT FROM pricing.data_type_registry r
                       JOIN pricing.corporate_actions a ON a.asset_class = r.asset_class AND a.symbol = wanted_symbol AND a.kind = 'split'
                       WHERE r.data_type = wanted_type AND a.ex_on > s.day_before AND a.ex_on <= s.day)

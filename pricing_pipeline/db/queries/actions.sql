@@ -29,6 +29,11 @@ SELECT pricing.remove_action(:asset_class, :symbol, :ex_on, :kind, :by_whom, CAS
 -- Dividends of an answer that are not believed, and why.
 SELECT symbol, ex_on, cash, reason FROM pricing.doubted_dividends(:data_type, CAST(:actions AS jsonb));
 
+-- name: refuted
+-- Splits of an answer that a person has taken back or replaced.
+SELECT s.symbol, s.ex_on FROM pricing.said_actions(CAST(:actions AS jsonb)) s JOIN pricing.data_type_registry r ON r.data_type = :data_type
+WHERE pricing.is_refuted(r.asset_class, s.symbol, s.ex_on, s.kind, :provider, s.new_shares, s.old_shares, s.amount, s.scale);
+
 -- name: unjudged
 -- Instruments of which a split is known that held values were not judged with yet: their daily data types, and until when.
 SELECT a.asset_class, a.symbol, max(a.recorded_at) AS until,

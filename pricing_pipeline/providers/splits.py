@@ -1,0 +1,73 @@
+"""Several splits of one company: what they make of a share, and which of them are one that is told twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from pricing_pipeline.domain import SAME_ACTION, Split
+from pricing_pipeline.providers.noise import before_division
+from pricing_pipeline.providers.values import Implausible, decimal_of, price_of
+
+Ratio = tuple[Decimal, Decimal]
+"""So many new shares for so many old ones."""
+_WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
+
+
+class Splits:
+    """What splits after a day have made of its shares; computed once, for all days."""
+
+    def __init__(self, told: Sequence[Split]) -> None:
+        self.told = tuple(sorted(told, key=lambda split: split.ex_on))
+        self._days = [split.ex_on for split in self.told]
+        self._ratios: list[Ratio] = [(Decimal(1), Decimal(1))]
+        """By the last split, by the last two, and so on; before them, by none."""
+        for split in reversed(self.told):
+            new, old = self._ratios[-1]
+            self._ratios.append(
+                (_WIDE.multiply(new, split.new_shares), _WIDE.multiply(old, split.old_shares))
+            )
+
+    def ratio(self, day: date) -> Ratio:
+        """So many new shares for so many old ones, by the splits after a day."""
+        return self._ratios[sum(ex_on > day for ex_on in self._days)]
+
+
+def told_once(splits: Sequence[Split]) -> tuple[list[Split], list[tuple[Split, Split]]]:
+    """The splits of which no other may be the same, and each other one beside one that it may be.
+
+    Two of one day may be one, and two of one ratio within a week.
+    """
+    once, twice = [], []
+    for number, split in enumerate(splits):
+        others = (other for n, other in enumerate(splits) if n != number and _may_be_one(split, other))
+        if (other := next(others, None)) is None:
+            once.append(split)
+        else:
+            twice.append((split, other))
+    return once, twice
+
+
+def _may_be_one(one: Split, other: Split) -> bool:
+    if one.ex_on == other.ex_on:
+        return True
+    is_same_ratio = one.new_shares * other.old_shares == other.new_shares * one.old_shares
+    return is_same_ratio and abs(one.ex_on - other.ex_on) <= SAME_ACTION
+
+
+def undivided(price: Decimal, ratio: Ratio | None) -> Decimal:
+    """The price before the splits."""
+    if ratio is None or ratio[0] == ratio[1]:
+        return price
+    try:
+        return price_of(before_division(price, *ratio), "the price before its splits")
+    except ArithmeticError:
+        raise Implausible(f"{price} cannot be a price divided by splits") from None
+
+
+def unmultiplied(volume: Decimal, ratio: Ratio | None) -> Decimal:
+    """The volume before the splits, in whole shares."""
+    if ratio is None or ratio[0] == ratio[1]:
+        return volume
+    return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")

@@ -1,0 +1,88 @@
+"""What one step between two values may be: a split that was not applied, or a true move.
+
+Pure functions; which of the two values is then believed is decided in plausibility.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from math import log
+from statistics import median
+
+from pricing_pipeline.domain import Observation
+from pricing_pipeline.knowledge import Known
+
+QUESTIONED = log(1.3)
+"""A larger step asks for a reason."""
+SOON = timedelta(days=30)
+_HEAVY = 4.0
+"""So many times the usual shares, and the usual money, speak for a true move.
+
+One of them is not enough: a split moves as many more shares as it has made of one, and one of prices alone more money.
+"""
+_SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
+_SPLIT_TOLERANCE = 0.10
+_LEAST_KNOWN = log(1.2)
+"""Steps of smaller known splits are those of any day; those up to `QUESTIONED` are looked for on their own alone."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One value in the order of time. Only `row`s are judged; the others are there to be compared with."""
+
+    at: datetime
+    value: float
+    row: Observation | None = None
+    is_anchor: bool = False
+
+
+def is_heavy(first: Step, earlier: Iterable[Step]) -> bool:
+    """Whether far more shares, and far more money, were traded on the day of a step than on the days before it."""
+    if first.row is None or not first.row.volume:
+        return False
+    usual = [step.row for step in earlier if step.row is not None and step.row.volume][-20:]
+    return len(usual) >= 3 and all(
+        traded(first.row) > _HEAVY * median(traded(row) for row in usual) for traded in (_shares, _money)
+    )
+
+
+def _shares(row: Observation) -> float:
+    return float(row.volume or 0)
+
+
+def _money(row: Observation) -> float:
+    return _shares(row) * float(row.close)
+
+
+def split_factor(size: float) -> int | None:
+    """The whole factor that a step is near to, if it is one that companies split by."""
+    distance, nearest = min((abs(size - log(factor)), factor) for factor in _SPLITS)
+    return nearest if distance <= _SPLIT_TOLERANCE else None
+
+
+def known_split(known: Known, one: Step, other: Step) -> date | None:
+    """The day of a known split, within a month of a step that is as large, of values that should not show it."""
+    if not known.splits:
+        return None
+    size = abs(log(one.value / other.value))
+    first, last = sorted((one.at.date(), other.at.date()))
+    for ex_on, shares in visible_splits(known):
+        ratio = abs(log(shares))
+        reach = SOON if ratio > QUESTIONED else timedelta(0)
+        is_near = first - reach < ex_on <= last + reach
+        if is_near and abs(size - ratio) <= ratio - least_step(shares):
+            return ex_on
+    return None
+
+
+def visible_splits(known: Known) -> Iterable[tuple[date, float]]:
+    """Known splits that are told from the moves of any day."""
+    return (one for one in known.splits if abs(log(one[1])) >= _LEAST_KNOWN)
+
+
+def least_step(shares: float) -> float:
+    """The smallest step, as a logarithm, that is taken for a known split: a tenth less, or a quarter of a small one."""
+    ratio = abs(log(shares))
+    return ratio - min(_SPLIT_TOLERANCE, ratio / 4)
