@@ -11,14 +11,15 @@ Four oddities shape this file:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import TypeGuard
+from typing import Annotated, TypeGuard
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from pricing_pipeline.domain import (
     Adjustment,
@@ -39,7 +40,6 @@ from pricing_pipeline.providers.values import (
     Implausible,
     bar_of,
     check_day,
-    decimal_of,
     in_major_unit,
     instant_of,
     major_unit,
@@ -85,6 +85,7 @@ class _Meta(Schema):
     price: object = Field(alias="regularMarketPrice")
     traded_at: int = Field(alias="regularMarketTime")
     zone: str | None = Field(None, alias="exchangeTimezoneName")
+    offset: object = Field(None, alias="gmtoffset")
     instrument: str | None = Field(None, alias="instrumentType")
     interval: str | None = Field(None, alias="dataGranularity")
     periods: _Periods | None = Field(None, alias="currentTradingPeriod")
@@ -94,8 +95,11 @@ class _Shell(Schema):
     """What stands for `_Meta` where the symbol is unknown."""
 
     symbol: str
-    currency: None = None
     price: object = Field(None, alias="regularMarketPrice")
+
+
+def _kind_of_meta(meta: object) -> str:
+    return "shell" if isinstance(meta, dict) and meta.get("currency") is None else "full meta"
 
 
 class _Columns(Schema):
@@ -133,7 +137,9 @@ class _Events(Schema):
 class Series(Schema):
     """One symbol's answer of either endpoint."""
 
-    meta: _Meta | _Shell
+    meta: Annotated[
+        Annotated[_Meta, Tag("full meta")] | Annotated[_Shell, Tag("shell")], Discriminator(_kind_of_meta)
+    ]
     timestamp: list[object] | None = None
     events: _Events | None = None
     indicators: _Indicators
@@ -217,6 +223,7 @@ def _read(
     zone = zone_of(meta.zone or "")
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
+    _check_zone(meta, zone, [bar.at for bar in lines], answered or now)
     unfinished = _unfinished_from(meta, zone, answered)
     days: set[date] = set()
     found: dict[date, list[_Bar]] = {}
@@ -249,6 +256,32 @@ def _read(
         bars=found,
         rejected=(*rejected, *broken),
     )
+
+
+def _check_zone(meta: _Meta, zone: ZoneInfo, stamps: Sequence[object], answered: datetime) -> None:
+    """Raise Implausible where the zone is not the one of the answer's own offset: each bar would be of another day.
+
+    The offset is that of the moment: of the newest bar, trade or session, or of the answer, as the exchange is open.
+    """
+    if not isinstance(meta.offset, int) or isinstance(meta.offset, bool):
+        return
+    moments = [max((at for at in stamps if isinstance(at, int)), default=meta.traded_at), meta.traded_at]
+    moments += [int(answered.timestamp())]
+    moments += [] if meta.periods is None else [meta.periods.regular.start]
+    offsets = {_offset(at, zone) for at in moments}
+    if meta.offset not in offsets:
+        raise Implausible(
+            f"its time zone {zone.key} is {' or '.join(map(str, sorted(offsets)))} s from UTC, and its own offset is "
+            f"{meta.offset} s: nobody knows of which days its bars are"
+        )
+
+
+def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
+    try:
+        ahead = datetime.fromtimestamp(epoch_seconds, zone).utcoffset()
+    except (ValueError, OverflowError, OSError):
+        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
+    return 0 if ahead is None else int(ahead.total_seconds())
 
 
 def _is_asked(day: date, window: Window | None, unfinished: date, now: datetime) -> bool:
@@ -389,7 +422,7 @@ def _with_actions(
     """
     if not chart.tells_actions:
         return answer
-    paid: dict[date, Decimal] = {}
+    paid: defaultdict[date, set[Decimal]] = defaultdict(set)
     rejected = []
     for raw in series.events.dividends.values() if series.events else ():
         day, cash = None, ""
@@ -397,10 +430,12 @@ def _with_actions(
             told = validate(_Dividend, raw, "a dividend")
             cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
             whole = _undivided(_meant(told.amount, "its amount"), _ratio(chart.splits, day))
-            paid[day] = paid.get(day, Decimal(0)) + in_major_unit(whole, unit[1])
+            paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
         except (Implausible, SchemaDrift) as fault:
             rejected.append(_refused(meta, "dividend", day, str(fault), cash))
-    dividends = [Dividend(meta.symbol, day, cash, unit[0]) for day, cash in sorted(paid.items())]
+    dividends = [
+        Dividend(meta.symbol, day, sum(cash, Decimal(0)), unit[0]) for day, cash in sorted(paid.items())
+    ]
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
@@ -483,7 +518,7 @@ def _unmultiplied(volume: Decimal, ratio: _Ratio | None) -> Decimal:
     """The volume before the splits, in whole shares."""
     if ratio is None or ratio[0] == ratio[1]:
         return volume
-    return decimal_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value(), "volume")
+    return volume_of(_WIDE.divide(_WIDE.multiply(volume, ratio[1]), ratio[0]).to_integral_value())
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:
