@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
@@ -324,14 +323,6 @@ def calendar_day(raw: object) -> date:
     except ValueError:
         pass
     raise Implausible(f"{text!r} is no day of the calendar")
-
-
-def zone_of(name: str) -> ZoneInfo | None:
-    """The time zone of this IANA name; None if there is none."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 def check_day(day: date, now: datetime) -> None:

@@ -35,6 +35,7 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said, validate
+from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.noise import before_division, without_noise
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -49,7 +50,6 @@ from pricing_pipeline.providers.values import (
     spelling,
     split_of,
     volume_of,
-    zone_of,
 )
 
 SETTLING = timedelta(hours=1)
@@ -64,8 +64,6 @@ _Ratio = tuple[Decimal, Decimal]
 """So many new shares for so many old ones."""
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
-_NO_TIME = range(86_400)
-"""Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
 _DAYS_BEFORE = timedelta(days=2)
 """How much earlier than the window's first day an answer may begin: see `Yahoo.build`, and zones behind UTC."""
 
@@ -223,7 +221,11 @@ def _read(
     zone = zone_of(meta.zone or "")
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
-    _check_zone(meta, zone, [bar.at for bar in lines], answered or now)
+    # The offset is that of the moment: of the newest bar, trade or session, or of the answer.
+    moments = [meta.traded_at, int((answered or now).timestamp())]
+    moments += [max((bar.at for bar in lines if isinstance(bar.at, int)), default=meta.traded_at)]
+    moments += [] if meta.periods is None else [meta.periods.regular.start]
+    check_offset(zone, meta.offset, moments)
     unfinished = _unfinished_from(meta, zone, answered)
     days: set[date] = set()
     found: dict[date, list[_Bar]] = {}
@@ -231,7 +233,7 @@ def _read(
     for bar in lines:
         at = None
         try:
-            day = _day_of(bar.at, zone)
+            day = day_of(bar.at, zone)
             at = midnight(day)
             days.add(day)
             if bar.close is not None and _is_asked(day, window, unfinished, now):
@@ -256,32 +258,6 @@ def _read(
         bars=found,
         rejected=(*rejected, *broken),
     )
-
-
-def _check_zone(meta: _Meta, zone: ZoneInfo, stamps: Sequence[object], answered: datetime) -> None:
-    """Raise Implausible where the zone is not the one of the answer's own offset: each bar would be of another day.
-
-    The offset is that of the moment: of the newest bar, trade or session, or of the answer, as the exchange is open.
-    """
-    if not isinstance(meta.offset, int) or isinstance(meta.offset, bool):
-        return
-    moments = [max((at for at in stamps if isinstance(at, int)), default=meta.traded_at), meta.traded_at]
-    moments += [int(answered.timestamp())]
-    moments += [] if meta.periods is None else [meta.periods.regular.start]
-    offsets = {_offset(at, zone) for at in moments}
-    if meta.offset not in offsets:
-        raise Implausible(
-            f"its time zone {zone.key} is {' or '.join(map(str, sorted(offsets)))} s from UTC, and its own offset is "
-            f"{meta.offset} s: nobody knows of which days its bars are"
-        )
-
-
-def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
-    try:
-        ahead = datetime.fromtimestamp(epoch_seconds, zone).utcoffset()
-    except (ValueError, OverflowError, OSError):
-        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
-    return 0 if ahead is None else int(ahead.total_seconds())
 
 
 def _is_asked(day: date, window: Window | None, unfinished: date, now: datetime) -> bool:
@@ -332,23 +308,6 @@ def _without_twin(bars: list[_Bar], traded_at: int) -> list[_Bar]:
     return newest or bars
 
 
-def _day_of(stamp: object, zone: ZoneInfo) -> date:
-    """The exchange's day of a bar or an event. Raises Implausible for what is no time of one."""
-    if not isinstance(stamp, int) or isinstance(stamp, bool):
-        raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
-    if stamp in _NO_TIME:
-        raise Implausible(f"time stamp {stamp} says that there is no time")
-    return _local(stamp, zone)
-
-
-def _local(epoch_seconds: int, zone: ZoneInfo) -> date:
-    """The exchange's day: opening times in Sydney lie on the UTC day before."""
-    try:
-        return datetime.fromtimestamp(epoch_seconds, zone).date()
-    except (ValueError, OverflowError, OSError):
-        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
-
-
 def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> date:
     """The first day whose bar may still change.
 
@@ -356,9 +315,9 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
     was made long enough after it. Only the answer's own clock counts, so that a replayed answer reads the same.
     """
     if meta.periods is not None:
-        day, end = _local(meta.periods.regular.start, zone), meta.periods.regular.end
+        day, end = local_day(meta.periods.regular.start, zone), meta.periods.regular.end
     else:
-        day = _local(meta.traded_at, zone)
+        day = local_day(meta.traded_at, zone)
         end = int(datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).timestamp())
     is_settled = answered is not None and answered.timestamp() >= end + SETTLING.total_seconds()
     return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
@@ -366,7 +325,7 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
 
 def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfinished: date) -> bool:
     """Whether a bar proves that the answer goes on until now, and so names all splits."""
-    traded = _local(meta.traded_at, zone)
+    traded = local_day(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
     present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
     # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
@@ -428,7 +387,7 @@ def _with_actions(
         day, cash = None, ""
         try:
             told = validate(_Dividend, raw, "a dividend")
-            cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
+            cash, day = spelling(told.amount), day_of(told.date, chart.zone)
             whole = _undivided(_meant(told.amount, "its amount"), _ratio(chart.splits, day))
             paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
         except (Implausible, SchemaDrift) as fault:
@@ -451,7 +410,7 @@ def _splits(meta: _Meta, series: Series, zone: ZoneInfo) -> tuple[list[Split], l
         day, text = None, ""
         try:
             told = validate(_Split, raw, "a split")
-            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", _day_of(told.date, zone)
+            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", day_of(told.date, zone)
             new, old = _meant(told.numerator, "its numerator"), _meant(told.denominator, "its denominator")
             if new != old:
                 splits.append(split_of(meta.symbol, day, new, old))
