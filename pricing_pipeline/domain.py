@@ -207,13 +207,14 @@ class RejectedValue:
     """One value of a longer answer that cannot be true: dropped, yet kept visible.
 
     `observed_at` is None when the row does not even name a day of the calendar. `text` is the
-    source's own spelling.
+    source's own spelling. `count` is how many values it stands for.
     """
 
     symbol: str
     observed_at: datetime | None
     reason: str
     text: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +303,8 @@ class DataType:
     schedule_timezone: str
     history_from: date | None
     background_ttl_minutes: int = 1440
+
+
+def storable(text: str) -> str:
+    """The text with what no text of the database holds as escapes: NUL, and halves of surrogate pairs."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

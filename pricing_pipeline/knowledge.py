@@ -19,7 +19,7 @@ class Doubt(StrEnum):
     """Why a value is held instead of stored."""
 
     REFUSED = "refused"
-    """Its answer's reader refused it: no price, a broken bar, a day that cannot be, another symbol."""
+    """Its answer's reader refused it (no price, a broken bar, a wrong day, another symbol), or a person did."""
     CURRENCY = "currency"
     BOUNDS = "bounds"
     UNIT = "unit"
@@ -83,6 +83,8 @@ class Known:
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
     """What other providers say, by its times: those of the answer, for quotes a quarter of an hour around them."""
+    rejected: frozenset[tuple[datetime, Decimal]] = frozenset()
+    """Times and values of this provider that a person has rejected."""
 
     def of_todays_shares(self, value: Decimal, at: datetime) -> float:
         """A price as traded, divided by the known splits since; a double is exact enough to compare."""

@@ -65,6 +65,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     verdict = Verdict()
     if fetcher is Fetcher.DAILY_BARS:
         rows = with_sound_parts(known, rows)
+    rows = _not_rejected(known, rows, verdict)
     rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
     rows = _not_divided(known, rows, verdict)
     rows = _not_restated(known, rows, verdict)
@@ -92,7 +93,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
         are_sound(bars)
         and known.adjustment in (None, bars.adjustment)
         and (None in (known.currency, bars.currency) or known.currency == bars.currency)
-        and not (known.restated or known.unnamed or known.witnesses or known.others)
+        and not (known.restated or known.unnamed or known.witnesses or known.others or known.rejected)
         and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
         and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
         and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
@@ -119,18 +120,25 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
     return largest < max(_CALM, limit) and largest < smallest_split
 
 
+def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that no person has rejected: nothing that comes beside a rejected value makes it believed."""
+    if not known.rejected:
+        return rows
+    wrong = [row for row in rows if (row.observed_at, row.close) in known.rejected]
+    verdict.held += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
+    return [row for row in rows if (row.observed_at, row.close) not in known.rejected]
+
+
 def _of_one_basis(
     known: Known, rows: Sequence[Observation], verdict: Verdict, *, is_latest: bool
 ) -> Sequence[Observation]:
-    """The newest day is the same on every basis, since no split has come after it; older ones are not."""
+    """The answer's newest day is the same on every basis, since no split has come after it; older ones are not."""
     if known.adjustment is None or all(row.adjustment is known.adjustment for row in rows):
         return rows
-    newest = known.newest_at
+    newest = max(row.observed_at for row in rows)
+    is_news = is_latest and known.newest_at is not None and newest >= known.newest_at
     kept = [
-        row
-        for row in rows
-        if row.adjustment is known.adjustment
-        or (is_latest and newest is not None and row.observed_at >= newest)
+        row for row in rows if row.adjustment is known.adjustment or (is_news and row.observed_at == newest)
     ]
     verdict.other_basis = len(rows) - len(kept)
     return kept

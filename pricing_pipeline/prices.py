@@ -390,6 +390,8 @@ def _known(
     other_times: list[datetime] | None,
     other_values: list[Decimal] | None,
     other_providers: list[str] | None,
+    rejected_times: list[datetime] | None,
+    rejected_values: list[Decimal] | None,
 ) -> Known:
     """A row of the query `prices.known`."""
     anchors = []
@@ -417,6 +419,7 @@ def _known(
                 other_times or (), other_values or (), other_providers or (), strict=True
             )
         },
+        rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.knowledge import Doubt, Doubted, Point
 
@@ -241,8 +241,8 @@ def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
                 "symbol": value.symbol,
                 "observed_at": None if value.observed_at is None else value.observed_at.isoformat(),
                 "kind": Doubt.REFUSED.value,
-                "value": _storable(value.text[:_MAX_VALUE]),
-                "reason": _storable(value.reason),
+                "value": storable(value.text[:_MAX_VALUE]),
+                "reason": storable(value.reason),
             }
         case SymbolFailure():
             return {
@@ -250,13 +250,8 @@ def _row(value: Doubted | RejectedValue | SymbolFailure) -> dict[str, Any]:
                 "observed_at": None,
                 "kind": Doubt.REFUSED.value,
                 "value": "",
-                "reason": _storable(value.message),
+                "reason": storable(value.message),
             }
-
-
-def _storable(text: str) -> str:
-    """The text with what no text of the database holds as escapes: NUL, and halves of surrogate pairs."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _bar(row: Observation) -> dict[str, str]:

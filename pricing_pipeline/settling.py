@@ -301,7 +301,7 @@ def _store(
     if call.fetcher is Fetcher.DAILY_BARS:
         actions.note_overlap(connection, call, verdicts, stored)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
-    doubts = [*judgement.doubts(answer, verdicts, ids), *wrong.values()]
+    doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
     failures += judgement.unserved(call, verdicts, stored)

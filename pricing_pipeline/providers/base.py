@@ -152,28 +152,52 @@ def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") 
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        faults = _faults(error, data, place)
-        raise SchemaDrift(
-            f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
-            "The provider may have changed its API; nothing was stored."
-        ) from None
+        raise _drift(error, data, what, place) from None
+
+
+def _drift(error: ValidationError, data: object, what: str, place: str) -> SchemaDrift:
+    faults = _faults(error, data, place)
+    return SchemaDrift(
+        f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
+        "The provider may have changed its API; nothing was stored."
+    )
 
 
 def validate_rows(
     model: type[SchemaT], rows: Sequence[object], symbol: str, what: str, *, place: str
 ) -> list[SchemaT | RejectedValue]:
-    """Each row as `model`, or refused alone. Raises SchemaDrift when every one is unlike it."""
+    """Each row as `model`, or refused alone. Raises SchemaDrift when every one is unlike it.
+
+    What is wrong with a row is told of the first hundred faulty ones; the others are counted, for a page of junk has
+    millions, and those that have not the fields of a row cost no look at what they have.
+    """
     found: list[SchemaT | RejectedValue] = []
-    first: SchemaDrift | None = None
+    faulty, uncounted = 0, 0
+    needed = {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
     for number, row in enumerate(rows):
+        if faulty >= _MOST_FAULTS and not (isinstance(row, dict) and needed <= row.keys()):
+            uncounted += 1
+            continue
         try:
-            found.append(validate(model, row, what, place=f"{place}.{number}"))
-        except SchemaDrift as drift:
-            first = first or drift
-            found.append(RejectedValue(symbol, None, str(drift), spelling(row)))
-    if first is not None and all(isinstance(row, RejectedValue) for row in found):
-        raise first
+            found.append(model.model_validate(row))
+        except ValidationError as error:
+            faulty += 1
+            if faulty > _MOST_FAULTS:
+                uncounted += 1
+            else:
+                drift = _drift(error, row, what, f"{place}.{number}")
+                found.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+    refused = [row for row in found if isinstance(row, RejectedValue)]
+    if refused and len(refused) == len(found):
+        raise SchemaDrift(refused[0].reason)
+    if uncounted:
+        reason = f"{uncounted} more rows are unlike their schema"
+        found.append(RejectedValue(symbol, None, reason, "more rows", uncounted))
     return found
+
+
+_MOST_FAULTS = 100
+"""Rows of one list of which it is told what is wrong with them."""
 
 
 def _faults(error: ValidationError, data: object, place: str) -> list[str]:
@@ -199,7 +223,6 @@ def _faults(error: ValidationError, data: object, place: str) -> list[str]:
 _FAULTS = {
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Input should be an object"),
     "decimal_type": "Input should be a number",
-    "none_required": "Input should be null",
 }
 """Faults of which pydantic speaks in names of Python, or of our models, by its names of them."""
 

@@ -24,6 +24,7 @@ from pricing_pipeline.domain import (
     Response,
     SymbolFailure,
     Window,
+    storable,
 )
 from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
 from pricing_pipeline.providers.base import (
@@ -84,9 +85,10 @@ _GATED_ENDPOINT = re.compile(
 )
 
 # Prices name no currency. Shares on these exchanges are quoted in dollars; London, Johannesburg and Tel
-# Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high.
+# Aviv quote most in hundredths and some not, so that a number from there could be a hundred times too high;
+# Kuwait quotes in thousandths, and grain and coffee (`ZCUSX`) come in cents.
 _IN_DOLLARS = frozenset({"NASDAQ", "NYSE", "AMEX"})
-_IN_HUNDREDTHS = (".L", ".JO", ".TA")
+_IN_PARTS = re.compile(r"\.(L|JO|TA|KW)$|.USX$")
 
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -215,9 +217,14 @@ class Fmp:
         now: datetime,
     ) -> Answer:
         rows: dict[str, list[object]] = {}
+        nameless: list[object] = []
         for row in body:
-            named = validate(_Named, row, f"a row of fmp's {fetcher!s}")
-            rows.setdefault(named.symbol, []).append(row)
+            symbol = row.get("symbol") if isinstance(row, dict) else None
+            (rows.setdefault(symbol, []) if isinstance(symbol, str) else nameless).append(row)
+        if nameless and not rows:
+            validate(_Named, nameless[0], f"a row of fmp's {fetcher!s}")
+        if len(symbols) == 1 and symbols[0] in rows:
+            rows[symbols[0]] += nameless  # each is refused by itself
         strangers = sorted(rows.keys() - set(symbols))
         answers = []
         for symbol in symbols:
@@ -225,6 +232,8 @@ class Fmp:
                 answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(strangers[:3])}"))
             elif symbol in rows:
                 answers.append(_one(fetcher, symbol, rows[symbol], window, now, alone=len(symbols) == 1))
+            elif nameless:
+                answers.append(_lost(symbol, fetcher, len(nameless)))
             elif window is not None or fetcher in _ACTIONS:
                 # Most shares were never split, and many pay nothing: unknown symbols look the same.
                 answers.append(Answer(empty=frozenset({symbol})))
@@ -300,6 +309,14 @@ def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
     return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
 
 
+def _lost(symbol: str, fetcher: Fetcher, nameless: int) -> Answer:
+    message = (
+        f"fmp's {fetcher!s} has no row of {symbol}, and {nameless} that name no symbol. Nothing was stored for it; "
+        "it is asked again."
+    )
+    return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, message),))
+
+
 def _unknown(symbol: str, fetcher: Fetcher) -> Answer:
     message = (
         f"fmp has no {fetcher!s} of {symbol}: its answer does not hold it. Correct the symbol, or route it "
@@ -319,13 +336,13 @@ def _one(
 ) -> Answer:
     """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it."""
     is_money = not fetcher.is_document or fetcher is Fetcher.DIVIDENDS
-    if is_money and symbol.endswith(_IN_HUNDREDTHS):
+    if is_money and _IN_PARTS.search(symbol):
         return _unclear(symbol)
     what = f"fmp's {fetcher!s} of {symbol}"
     try:
         match fetcher:
             case Fetcher.QUOTE:
-                return _quotes([validate(_Quote, row, what) for row in rows], now)
+                return _quotes(validate_rows(_Quote, rows, symbol, what, place="rows"), now)
             case Fetcher.DAILY_BARS:
                 bars = validate_rows(_Bar, rows, symbol, what, place="rows")
                 return settle_days(
@@ -334,9 +351,9 @@ def _one(
                     window,
                 )
             case Fetcher.DIVIDENDS | Fetcher.SPLITS:
-                return actions_of(fetcher, symbol, rows, what, now)
+                return actions_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
             case _:
-                return documents_of(fetcher, symbol, rows, what, now)
+                return documents_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
     except Implausible as fault:
         return _implausible(symbol, fetcher, str(fault))
     except SchemaDrift as drift:
@@ -347,17 +364,25 @@ def _one(
 
 def _unclear(symbol: str) -> Answer:
     message = (
-        f"fmp names no currency, and {symbol} may be quoted in hundredths of one, so what it says could be "
-        "a hundred times too high; nothing was stored. Route it to a provider that names the currency."
+        f"fmp names no currency, and {symbol} may be quoted in hundredths or thousandths of one, so what it says "
+        "could be so many times too high; nothing was stored. Route it to a provider that names the currency."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.MISCONFIGURED, message),))
 
 
-def _quotes(quotes: Sequence[_Quote], now: datetime) -> Answer:
-    first, *others = quotes
+def _storable(row: object) -> object:
+    """A document's row whose texts the database holds."""
+    if not isinstance(row, dict):
+        return row
+    return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _quotes(rows: Sequence[_Quote | RejectedValue], now: datetime) -> Answer:
+    first, *others = [row for row in rows if isinstance(row, _Quote)]
     if any(other != first for other in others):
-        raise Implausible(f"it appears {len(quotes)} times with different values")
-    return Answer(observations=(_quote(first, now),))
+        raise Implausible(f"it appears {1 + len(others)} times with different values")
+    rejected = tuple(row for row in rows if isinstance(row, RejectedValue))
+    return Answer(observations=(_quote(first, now),), rejected=rejected)
 
 
 def _quote(quote: _Quote, now: datetime) -> Observation:

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue
-from pricing_pipeline.providers.base import Schema, validate
+from pricing_pipeline.providers.base import Schema, validate_rows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
@@ -58,15 +58,12 @@ _Found = tuple[Document, CorporateAction] | RejectedValue
 
 
 def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
-    """One symbol's rows as documents, and those of days that have come as actions. Raises SchemaDrift.
+    """One symbol's rows as documents, and those of days that have come as actions. Raises SchemaDrift if none is one.
 
     Two payments of one day that differ are both rejected: whether they add up or one corrects the other is not said.
     """
-    found: list[_Found]
-    if fetcher is Fetcher.DIVIDENDS:
-        found = [_dividend(validate(_Dividend, row, what)) for row in rows]
-    else:
-        found = [_split(validate(_Split, row, what)) for row in rows]
+    model = _Dividend if fetcher is Fetcher.DIVIDENDS else _Split
+    found = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
     answer = settle_documents(symbol, [one if isinstance(one, RejectedValue) else one[0] for one in found])
     today, kept = now.astimezone(UTC).date(), {document.period for document in answer.documents}
     actions = {
@@ -75,6 +72,17 @@ def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str,
         if not isinstance(one, RejectedValue) and one[1].ex_on in kept and one[1].ex_on <= today
     }
     return replace(answer, actions=tuple(actions[day] for day in sorted(actions)))
+
+
+def _read(row: Schema | RejectedValue) -> _Found:
+    match row:
+        case _Dividend():
+            return _dividend(row)
+        case _Split():
+            return _split(row)
+        case _:
+            assert isinstance(row, RejectedValue)  # noqa: S101 - for the type checker
+            return row
 
 
 def _dividend(row: _Dividend) -> _Found:

@@ -6,7 +6,7 @@ provider's own digits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pricing_pipeline.domain import Answer, Document, Fetcher, RejectedValue
-from pricing_pipeline.providers.base import Schema, validate
+from pricing_pipeline.providers.base import Schema, SchemaT, validate_rows
 from pricing_pipeline.providers.values import Implausible, calendar_day, check_day, midnight, settle_documents
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -113,20 +113,24 @@ class _IncomeStatement(Schema):
 
 
 def documents_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
-    """One symbol's rows as documents. Raises SchemaDrift when a row is unlike its model."""
+    """One symbol's rows as documents. Raises SchemaDrift when every row is unlike its model."""
+
+    def read(
+        model: type[SchemaT], of: Callable[[SchemaT, datetime], Document | RejectedValue]
+    ) -> list[Document | RejectedValue]:
+        found = validate_rows(model, rows, symbol, what, place="rows")
+        return [row if isinstance(row, RejectedValue) else of(row, now) for row in found]
+
     match fetcher:
         case Fetcher.PROFILE:
-            profiles = [validate(_Profile, row, what) for row in rows]
-            return settle_documents(symbol, [_profile(profile) for profile in profiles])
+            return settle_documents(symbol, read(_Profile, _profile))
         case Fetcher.EARNINGS:
-            reports = [validate(_Earnings, row, what) for row in rows]
-            return settle_documents(symbol, [_report(report, now) for report in reports])
+            return settle_documents(symbol, read(_Earnings, _report))
         case _:
-            statements = [validate(_IncomeStatement, row, what) for row in rows]
-            return settle_documents(symbol, [_statement(statement, now) for statement in statements])
+            return settle_documents(symbol, read(_IncomeStatement, _statement))
 
 
-def _profile(profile: _Profile) -> Document:
+def _profile(profile: _Profile, _: datetime) -> Document:
     return Document(profile.symbol, None, profile.model_dump(exclude_unset=True))
 
 

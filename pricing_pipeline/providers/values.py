@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
@@ -47,6 +46,7 @@ MAX_DIGITS = 18
 MAX_SCALE = 18
 """Decimal places an amount may have."""
 _LARGEST_SPLIT = 1000
+_LARGEST_VOLUME = 10**15
 _FAR = 2
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
@@ -66,10 +66,10 @@ class Implausible(ValueError):
 
 def json_number(literal: str) -> int | Decimal:
     """Decode a JSON number exactly: the hook for `json.loads`. What cannot be a value becomes NaN."""
-    if len(literal) > _MAX_SPELLING:
-        return Decimal("NaN")
     if len(literal) <= MAX_DIGITS and literal.lstrip("-").isdigit():
         return int(literal)
+    if len(literal) > _MAX_SPELLING:
+        return Decimal("NaN")
     try:
         return Decimal(literal)
     except InvalidOperation:
@@ -114,10 +114,12 @@ def price_of(raw: object, what: str = "price") -> Decimal:
 
 
 def volume_of(raw: object, what: str = "volume") -> Decimal:
-    """The exact traded volume. Raises Implausible unless finite and 0 or more."""
+    """The exact traded volume. Raises Implausible unless finite, 0 or more and at most 10^15."""
     value = decimal_of(raw, what)
     if value < 0:
         raise Implausible(f"{what} {spelling(raw)!r} is negative")
+    if value > _LARGEST_VOLUME:
+        raise Implausible(f"{what} {spelling(raw)!r} is more than anything trades")
     return value
 
 
@@ -218,6 +220,8 @@ def plain_bars(
     opens, highs, lows, closes = (np.ascontiguousarray(rows.numbers(name)) for name in _PRICES)
     is_sound = (
         min(prices.min() for prices in (opens, highs, lows, closes)) > 0
+        and rows.numbers(volume).max() <= _LARGEST_VOLUME
+        and _EPOCH.date().toordinal() not in ordinals
         and window.start.toordinal() <= ordinals[0]
         and ordinals[-1] <= window.end.toordinal()
     )
@@ -321,14 +325,6 @@ def calendar_day(raw: object) -> date:
     raise Implausible(f"{text!r} is no day of the calendar")
 
 
-def zone_of(name: str) -> ZoneInfo | None:
-    """The time zone of this IANA name; None if there is none."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
-
-
 def check_day(day: date, now: datetime) -> None:
     """Raise Implausible for a day after tomorrow (UTC), and for the day of an epoch stamp that is 0.
 
@@ -367,17 +363,15 @@ def settle_days(
         else:
             surplus, reason = [first, *others], f"day {at.date()} appears with different values"
         rejected.extend(RejectedValue(symbol, at, reason, row.text) for row in surplus)
-    shown = _counted(symbol, rejected, outside, window)
+    rejected += _outside(symbol, outside, window)
     if kept:
-        return Answer(observations=tuple(kept), rejected=tuple(shown))
-    if not shown:
+        return Answer(observations=tuple(kept), rejected=tuple(rejected))
+    if not rejected:
         return Answer(empty=frozenset({symbol}))
-    return _nothing_believed(symbol, shown, len(rejected) + len(outside))
+    return _nothing_believed(symbol, rejected)
 
 
 _Row = Observation | RejectedValue
-_MOST_REJECTED = 100
-"""Values of one symbol and answer that are kept one by one; of more, the number is kept."""
 _EXAMPLES = 3
 
 
@@ -396,23 +390,13 @@ def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row],
     return asked, outside
 
 
-def _counted(
-    symbol: str, rejected: Sequence[RejectedValue], outside: Sequence[Observation], window: Window | None
-) -> list[RejectedValue]:
-    """What is kept of values that are refused: each of them if they are few; of more, and of those that nobody asked
-    for, how many there are, and the first."""
-    shown = list(rejected[:_MOST_REJECTED])
-    if len(rejected) > len(shown):
-        more = rejected[len(shown) :]
-        reason = f"{len(more)} more values cannot be true; the first: {more[0].reason}"
-        shown.append(RejectedValue(symbol, None, reason, "more values"))
-    if outside and window is not None:
-        first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
-        reason = (
-            f"{len(outside)} value(s) lie outside the asked {window.start}..{window.end}; the first: {first}"
-        )
-        shown.append(RejectedValue(symbol, None, reason, "values outside"))
-    return shown
+def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
+    """What is kept of values that nobody asked for: how many there are, and the first."""
+    if not outside or window is None:
+        return []
+    first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
+    reason = f"{len(outside)} value(s) lie outside the asked {window.start}..{window.end}; the first: {first}"
+    return [RejectedValue(symbol, None, reason, "values outside", len(outside))]
 
 
 def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> Answer:
@@ -436,10 +420,11 @@ def settle_documents(symbol: str, rows: Sequence[Document | RejectedValue]) -> A
         return Answer(documents=tuple(kept), rejected=tuple(rejected))
     if not rejected:
         return Answer(empty=frozenset({symbol}))
-    return _nothing_believed(symbol, rejected, len(rejected))
+    return _nothing_believed(symbol, rejected)
 
 
-def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue], count: int) -> Answer:
+def _nothing_believed(symbol: str, rejected: Sequence[RejectedValue]) -> Answer:
+    count = sum(one.count for one in rejected)
     message = (
         f"none of the {count} values for {symbol} can be true; the first: {rejected[0].reason}. "
         "Nothing was stored; compare with another source."

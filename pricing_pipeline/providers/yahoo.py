@@ -8,7 +8,7 @@ splits that it names undo that.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -213,16 +213,18 @@ def _fault(body: object) -> tuple[bool, _Fault | None]:
 
 
 def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answer:
-    """Members in any order. One that is missing is unknown, unless strangers or wrecks stand in the answer."""
+    """Members in any order. One that is missing is unknown, unless strangers or wrecks stand in the answer.
+
+    No more than twice as many as were asked for are looked at: that shows which come twice.
+    """
     found: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
-    is_doubtful = False
-    for member in answer.spark.result:
+    asked = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, found)]
+    looked_at = asked[: 2 * len(symbols)]
+    is_doubtful = len(looked_at) < len(answer.spark.result)
+    for member in looked_at:
         try:
             spark = validate(_Spark, member, "a member of yahoo's batch of quotes")
         except SchemaDrift:
-            is_doubtful = True
-            continue
-        if spark.symbol not in found:
             is_doubtful = True
             continue
         try:
@@ -231,6 +233,11 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
         except SchemaDrift as drift:
             found[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
     return merge([_one(symbol, answers, is_doubtful) for symbol, answers in found.items()])
+
+
+def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:
+    symbol = member.get("symbol")
+    return isinstance(symbol, str) and symbol in symbols
 
 
 def _one(symbol: str, answers: Sequence[Answer], is_doubtful: bool) -> Answer:

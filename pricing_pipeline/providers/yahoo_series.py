@@ -11,14 +11,15 @@ Four oddities shape this file:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TypeGuard
+from typing import Annotated, TypeGuard
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from pricing_pipeline.domain import (
     Adjustment,
@@ -34,6 +35,7 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said, validate
+from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.noise import without_noise
 from pricing_pipeline.providers.splits import Ratio, Splits, told_once, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
@@ -49,7 +51,6 @@ from pricing_pipeline.providers.values import (
     spelling,
     split_of,
     volume_of,
-    zone_of,
 )
 
 SETTLING = timedelta(hours=1)
@@ -63,8 +64,6 @@ _ROUNDED, _LAST_PLACE = Decimal("1e-5"), Decimal("2e-6")
 _MOST_SPLITS = 200
 """No company splits so often; an answer of more has another form than ours."""
 
-_NO_TIME = range(86_400)
-"""Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
 _DAYS_BEFORE = timedelta(days=2)
 """How much earlier than the window's first day an answer may begin: see `Yahoo.build`, and zones behind UTC."""
 
@@ -84,6 +83,7 @@ class _Meta(Schema):
     price: object = Field(alias="regularMarketPrice")
     traded_at: int = Field(alias="regularMarketTime")
     zone: str | None = Field(None, alias="exchangeTimezoneName")
+    offset: object = Field(None, alias="gmtoffset")
     instrument: str | None = Field(None, alias="instrumentType")
     interval: str | None = Field(None, alias="dataGranularity")
     periods: _Periods | None = Field(None, alias="currentTradingPeriod")
@@ -93,8 +93,11 @@ class _Shell(Schema):
     """What stands for `_Meta` where the symbol is unknown."""
 
     symbol: str
-    currency: None = None
     price: object = Field(None, alias="regularMarketPrice")
+
+
+def _kind_of_meta(meta: object) -> str:
+    return "shell" if isinstance(meta, dict) and meta.get("currency") is None else "full meta"
 
 
 class _Columns(Schema):
@@ -132,7 +135,9 @@ class _Events(Schema):
 class Series(Schema):
     """One symbol's answer of either endpoint."""
 
-    meta: _Meta | _Shell
+    meta: Annotated[
+        Annotated[_Meta, Tag("full meta")] | Annotated[_Shell, Tag("shell")], Discriminator(_kind_of_meta)
+    ]
     timestamp: list[object] | None = None
     events: _Events | None = None
     indicators: _Indicators
@@ -216,6 +221,11 @@ def _read(
     zone = zone_of(meta.zone or "")
     if zone is None:
         raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
+    # The offset is that of the moment: of the newest bar, trade or session, or of the answer.
+    moments = [meta.traded_at, int((answered or now).timestamp())]
+    moments += [max((bar.at for bar in lines if isinstance(bar.at, int)), default=meta.traded_at)]
+    moments += [] if meta.periods is None else [meta.periods.regular.start]
+    check_offset(zone, meta.offset, moments)
     unfinished = _unfinished_from(meta, zone, answered)
     days: set[date] = set()
     found: dict[date, list[_Bar]] = {}
@@ -223,7 +233,7 @@ def _read(
     for bar in lines:
         at = None
         try:
-            day = _day_of(bar.at, zone)
+            day = day_of(bar.at, zone)
             at = midnight(day)
             days.add(day)
             if bar.close is not None and _is_asked(day, window, unfinished, now):
@@ -298,23 +308,6 @@ def _without_twin(bars: list[_Bar], traded_at: int) -> list[_Bar]:
     return newest or bars
 
 
-def _day_of(stamp: object, zone: ZoneInfo) -> date:
-    """The exchange's day of a bar or an event. Raises Implausible for what is no time of one."""
-    if not isinstance(stamp, int) or isinstance(stamp, bool):
-        raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
-    if stamp in _NO_TIME:
-        raise Implausible(f"time stamp {stamp} says that there is no time")
-    return _local(stamp, zone)
-
-
-def _local(epoch_seconds: int, zone: ZoneInfo) -> date:
-    """The exchange's day: opening times in Sydney lie on the UTC day before."""
-    try:
-        return datetime.fromtimestamp(epoch_seconds, zone).date()
-    except (ValueError, OverflowError, OSError):
-        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
-
-
 def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> date:
     """The first day whose bar may still change.
 
@@ -322,9 +315,9 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
     was made long enough after it. Only the answer's own clock counts, so that a replayed answer reads the same.
     """
     if meta.periods is not None:
-        day, end = _local(meta.periods.regular.start, zone), meta.periods.regular.end
+        day, end = local_day(meta.periods.regular.start, zone), meta.periods.regular.end
     else:
-        day = _local(meta.traded_at, zone)
+        day = local_day(meta.traded_at, zone)
         end = int(datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).timestamp())
     is_settled = answered is not None and answered.timestamp() >= end + SETTLING.total_seconds()
     return day + timedelta(days=1) if meta.traded_at >= end or is_settled else day
@@ -332,7 +325,7 @@ def _unfinished_from(meta: _Meta, zone: ZoneInfo, answered: datetime | None) -> 
 
 def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfinished: date) -> bool:
     """Whether a bar proves that the answer goes on until now, and so names all splits."""
-    traded = _local(meta.traded_at, zone)
+    traded = local_day(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
     present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
     # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
@@ -389,19 +382,21 @@ def _with_actions(
     """
     if not chart.tells_actions:
         return answer
-    paid: dict[date, Decimal] = {}
+    paid: defaultdict[date, set[Decimal]] = defaultdict(set)
     rejected = []
     for raw in series.events.dividends.values() if series.events else ():
         day, cash = None, ""
         try:
             told = validate(_Dividend, raw, "a dividend")
-            cash, day = spelling(told.amount), _day_of(told.date, chart.zone)
+            cash, day = spelling(told.amount), day_of(told.date, chart.zone)
             _check_past(day, chart.zone, now)
             whole = undivided(_meant(told.amount, "its amount"), chart.splits.ratio(day))
-            paid[day] = paid.get(day, Decimal(0)) + in_major_unit(whole, unit[1])
+            paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
         except (Implausible, SchemaDrift) as fault:
             rejected.append(_refused(meta, "dividend", day, str(fault), cash))
-    dividends = [Dividend(meta.symbol, day, cash, unit[0]) for day, cash in sorted(paid.items())]
+    dividends = [
+        Dividend(meta.symbol, day, sum(cash, Decimal(0)), unit[0]) for day, cash in sorted(paid.items())
+    ]
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
@@ -422,7 +417,7 @@ def _splits(
         day, text = None, ""
         try:
             told = validate(_Split, raw, "a split")
-            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", _day_of(told.date, zone)
+            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", day_of(told.date, zone)
             _check_past(day, zone, now)
             new, old = _meant(told.numerator, "its numerator"), _meant(told.denominator, "its denominator")
             if new != old:

@@ -63,7 +63,7 @@ def one_by_one(day: str, *prices_and_volume: str) -> Observation:
         [PLAIN],
         [
             ("2026-03-10", "1.5", "1.5", "1.5", "1.5", "0"),
-            ("2026-03-11", "2.5", "3.5", "1.4", "2.0", "9" * 18),
+            ("2026-03-11", "2.5", "3.5", "1.4", "2.0", "1" + "0" * 15),
         ],
         [("2026-03-10", "123456789.123456789", "123456789.200000000", "0.000000001", "5.000000000", "1")],
         [PLAIN, ("2026-12-31", *PLAIN[1:])],
@@ -323,3 +323,11 @@ def test_f5_only_what_is_after_a_moment_counts_as_recent() -> None:
     at = datetime(2013, 2, 1, tzinfo=UTC)
     for moment in (at, at + timedelta(seconds=1), at - timedelta(seconds=1), at + timedelta(days=400)):
         assert list(after(bars, moment)) == list(after(list(bars), moment))
+
+
+def test_b18_no_day_of_a_clock_that_was_never_set_and_no_volume_that_nothing_trades() -> None:
+    old = Window(date(1960, 1, 1), date(1980, 1, 1))
+    assert read(("1969-12-31", *PLAIN[1:]), ("1970-01-02", *PLAIN[1:]), window=old) is not None
+    assert read(("1969-12-31", *PLAIN[1:]), ("1970-01-01", *PLAIN[1:]), window=old) is None
+    assert read((*PLAIN[:5], str(10**15))) is not None
+    assert read((*PLAIN[:5], str(10**15 + 1))) is None

@@ -479,3 +479,33 @@ def test_bars_of_another_symbol_are_not_believed() -> None:
     answer = parse([bar(), bar("2026-11-18", symbol="MSFT")], ["AAPL"], BARS, NOVEMBER)
     assert [one.kind for one in answer.failures] == [FailureKind.IMPLAUSIBLE]
     assert not answer.observations
+
+
+# --- one bad row --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("junk", [None, 5, [], {}, {"symbol": None}, {"symbol": 7, "price": 1}])
+def test_b18_a_row_that_names_no_symbol_costs_no_other(junk: object) -> None:
+    answer = parse([quote(), junk, quote("IBM")], ["AAPL", "IBM", "NOPE"])
+    assert {one.symbol for one in answer.observations} == {"AAPL", "IBM"}
+    assert {one.symbol: one.kind for one in answer.failures} == {"NOPE": FailureKind.SCHEMA_DRIFT}, (
+        "whose row it was is not said, so nobody is unknown"
+    )
+    alone = parse([quote(), junk])
+    assert (len(alone.observations), len(alone.rejected)) == (1, 1)
+    bars = parse([bar(), junk], fetcher=BARS)
+    assert (len(bars.observations), len(bars.rejected)) == (1, 1)
+    with pytest.raises(SchemaDrift):
+        parse([junk], fetcher=BARS)
+
+
+@pytest.mark.parametrize("symbol", ["NBK.KW", "ZCUSX", "KCUSX"])
+@pytest.mark.parametrize("fetcher", [QUOTE, BARS])
+def test_a9_fils_and_cents_are_not_stored_as_if_they_were_whole(symbol: str, fetcher: Fetcher) -> None:
+    row = quote(symbol, exchange="KUW") if fetcher is QUOTE else bar(symbol=symbol)
+    (failure,) = parse([row], [symbol], fetcher).failures
+    assert failure.kind is FailureKind.MISCONFIGURED
+
+
+def test_a_share_may_be_called_usx() -> None:
+    assert parse([quote("USX")], ["USX"]).observations[0].currency == "USD"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -226,3 +227,30 @@ def test_b18_what_cannot_be_paid_or_split_costs_only_itself() -> None:
     (failure,) = listed(DIVIDENDS, good, symbol="VOD.L").failures
     assert failure.kind is FailureKind.MISCONFIGURED, "in pounds or in pence?"
     assert listed(SPLITS, {"date": "2020-01-02", "numerator": 2, "denominator": 1}, symbol="VOD.L").actions
+
+
+@pytest.mark.parametrize(
+    "junk", [{"date": None}, {"date": ""}, {"date": "2014-06-09T00:00:00"}, {"symbol": None}]
+)
+@pytest.mark.parametrize("fetcher", [EARNINGS, INCOME, DIVIDENDS, SPLITS])
+def test_b18_one_row_unlike_its_schema_costs_itself_alone(fetcher: Fetcher, junk: dict[str, Any]) -> None:
+    given: dict[Fetcher, Callable[[str], dict[str, Any]]] = {
+        EARNINGS: report,
+        INCOME: statement,
+        DIVIDENDS: lambda day: {"symbol": "AAPL", "date": day, "dividend": 0.25},
+        SPLITS: lambda day: {"symbol": "AAPL", "date": day, "numerator": 4, "denominator": 1},
+    }
+    make = given[fetcher]
+    days = ["2024-09-28", "2023-09-30", "2022-09-24"]
+    answer = parse([make(days[0]), make(days[1]) | junk, make(days[2])], fetcher=fetcher)
+    assert [str(one.period) for one in answer.documents] == [days[2], days[0]]
+    (rejected,) = answer.rejected
+    assert f"rows.{2 if 'symbol' in junk else 1}." in rejected.reason
+
+
+@pytest.mark.parametrize(("bad", "kept"), [("a\0b", "a\\x00b"), ("a\ud800b", "a\\ud800b")])
+def test_b18_text_that_no_database_holds_is_kept_escaped(bad: str, kept: str) -> None:
+    (document,) = parse([profile(description=bad)], fetcher=PROFILE).documents
+    assert document.body["description"] == kept
+    (document,) = parse([statement(cik=bad)], fetcher=INCOME).documents
+    assert document.body["cik"] == kept

@@ -184,7 +184,19 @@ def test_b18_a_history_has_one_basis() -> None:
     span = judge(known, rows, Fetcher.DAILY_BARS, is_latest=False)
     assert (span.good, span.held, span.other_basis) == ([], [], 5)
     newest = judge(known, rows, Fetcher.DAILY_BARS, is_latest=True)
-    assert (newest.good, newest.other_basis) == (rows[-2:], 3), "no split has come after the newest day"
+    assert (newest.good, newest.other_basis) == (rows[-1:], 4), (
+        "no split has come after the answer's newest day"
+    )
+
+
+def test_b18_a_gap_is_not_filled_with_days_of_another_basis() -> None:
+    """Days between the stored ones and the answer's newest may lie before a split, and be divided by it."""
+    rows = bars("AAPL", Adjustment.SPLITS)[:8]
+    known = Known(adjustment=Adjustment.RAW, newest_at=rows[0].observed_at)
+    verdict = judge(known, rows[::-1], Fetcher.DAILY_BARS, is_latest=True)
+    assert (verdict.good, verdict.other_basis) == (rows[-1:], 7)
+    late = Known(adjustment=Adjustment.RAW, newest_at=rows[-1].observed_at + timedelta(days=1))
+    assert judge(late, rows, Fetcher.DAILY_BARS, is_latest=True).good == []
 
 
 # Whole histories

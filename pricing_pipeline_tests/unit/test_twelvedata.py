@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline import judgement
+from pricing_pipeline.domain import Answer, FailureKind, Fetcher, RejectedValue, Response, Window
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,
@@ -362,8 +363,10 @@ def test_f6_thousands_of_days_that_nobody_asked_for_are_one_rejection() -> None:
 def test_f6_of_thousands_of_broken_days_a_hundred_are_shown_and_the_others_counted() -> None:
     broken = [bar(str(date(2015, 1, 1) + timedelta(days=n)), close="x") for n in range(3500)]
     answer = parse(series(*broken, bar("2026-11-18")), ["AAPL"], BARS, None)
-    assert len(answer.rejected) == 101
-    assert answer.rejected[-1].reason.startswith("3400 more values cannot be true; the first: close 'x'")
+    shown = judgement.doubts(answer, {}, {"AAPL": 1})
+    assert len(shown) == 101
+    assert isinstance(shown[-1], RejectedValue)
+    assert shown[-1].reason.startswith("3400 more values cannot be true; the first: close 'x'")
 
 
 def test_b18_tomorrow_is_a_day_somewhere_and_the_day_after_is_not() -> None:

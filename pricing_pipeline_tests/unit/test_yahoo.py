@@ -787,3 +787,53 @@ def test_a9_recorded_bars_to_the_last_digit() -> None:
     assert (last.observed_at, str(last.close)) == (datetime(2020, 11, 6, tzinfo=UTC), "118.69")
     assert all(-Decimal(bar.close).as_tuple().exponent <= 2 for bar in bars)
     assert bars[0].observed_at - bars[-1].observed_at == timedelta(days=-67)
+
+
+# --- what contradicts itself ----------------------------------------------------------------------
+
+CALM = {"2026-11-18T09:30": 10, "2026-11-19T09:30": 11}
+
+
+@pytest.mark.parametrize("offset", [-18000, None, ...])
+def test_a_time_zone_may_come_with_its_offset(offset: Any) -> None:
+    assert set(closes(parse(chart(CALM, gmtoffset=offset)))) == {"2026-11-18", "2026-11-19"}
+
+
+def test_b18_the_offset_is_that_of_some_moment_of_the_answer() -> None:
+    """A share that was last traded in summer is asked for in winter."""
+    summer = {"2026-07-15T09:30": 10, "2026-07-16T09:30": 11}
+    times = {"regularMarketTime": stamp("2026-07-16T16:00:01"), "currentTradingPeriod": ...}
+    for offset in (-14400, -18000):
+        assert len(parse(chart(summer, gmtoffset=offset, **times)).observations) == 1
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "Asia/Tokyo", "Europe/London", "UTC"])
+def test_b18_a_zone_that_is_not_the_answers_own_moves_no_history_by_a_day(zone: str) -> None:
+    answer = parse(chart(CALM, exchangeTimezoneName=zone, gmtoffset=-18000))
+    assert not answer.observations
+    assert kinds(answer) == {"AAPL": FailureKind.IMPLAUSIBLE}
+    assert f"its time zone {zone}" in answer.failures[0].message
+
+
+def test_f5_a_dividend_that_is_told_twice_counts_once() -> None:
+    twice = chart(CALM, dividends=[("2026-11-18T09:30", 0.5), ("2026-11-18T09:30", 0.5)])
+    assert [one.amount for one in parse(twice).actions if isinstance(one, Dividend)] == [Decimal("0.5")]
+    two = chart(CALM, dividends=[("2026-11-18T09:30", 0.5), ("2026-11-18T09:30", 2)])
+    assert [one.amount for one in parse(two).actions if isinstance(one, Dividend)] == [Decimal("2.5")]
+
+
+@pytest.mark.parametrize("volume", [10**17, -5, 10**15 + 1])
+def test_b18_a_volume_that_nothing_trades_costs_itself_alone(volume: int) -> None:
+    body = chart(CALM)
+    body["chart"]["result"][0]["indicators"]["quote"][0]["volume"][0] = volume
+    first, second = parse(body).observations
+    assert (first.volume, second.volume) == (None, 400)
+    assert "volume" in str(first.quality)
+
+
+def test_g3_a_field_of_another_type_is_the_only_one_that_is_blamed() -> None:
+    with pytest.raises(SchemaDrift) as drift:
+        parse(chart(CALM, regularMarketTime="x"))
+    assert "regularMarketTime" in str(drift.value)
+    assert "null" not in str(drift.value)
+    assert "1 field(s)" in str(drift.value)

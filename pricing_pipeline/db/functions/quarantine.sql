@@ -112,7 +112,9 @@ BEGIN
     judged AS MATERIALIZED (
         SELECT s.*, (
             SELECT q.value_id FROM pricing.quarantined_values q
-            WHERE q.data_type = wanted_type AND q.symbol = s.symbol AND q.provider = from_provider AND q.value = s.value
+            WHERE q.data_type = wanted_type AND q.symbol = s.symbol AND q.provider = from_provider
+              -- 250 is 250.00.
+              AND (q.value = s.value OR (q.bar ->> 'close')::numeric = (s.bar ->> 'close')::numeric)
               AND q.status = 'rejected' AND (q.observed_at IS NOT DISTINCT FROM s.observed_at OR (s.value <> '' AND is_quote))
             ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1) AS rejected_id
         FROM said s),

@@ -42,6 +42,10 @@ BEGIN
                            SELECT FROM pricing.plausibility_bounds b
                            WHERE b.data_type = wanted_type AND (b.symbol = k.symbol OR b.symbol IS NULL)
                              AND (k.close < b.lowest OR k.close > b.highest)))
+                       AND NOT EXISTS (
+                           SELECT FROM pricing.quarantined_values q
+                           WHERE q.data_type = wanted_type AND q.symbol = k.symbol AND q.observed_at = k.observed_at
+                             AND q.provider = from_provider AND q.status = 'rejected' AND (q.bar ->> 'close')::numeric = k.close)
                        -- What another provider says of the same moment is compared on the long way.
                        AND (alike IS NULL OR NOT EXISTS (
                            SELECT FROM pricing.latest_prices o

@@ -1,0 +1,60 @@
+"""The days of an exchange: what a time stamp is in its time zone, and whether that zone can be the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pricing_pipeline.providers.values import Implausible, spelling
+
+_NO_TIME = range(86_400)
+"""Stamps of a day on which nothing was traded, the first of 1970: a clock that was never set."""
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """The time zone of this IANA name; None if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def check_offset(zone: ZoneInfo, offset: object, moments: Iterable[int]) -> None:
+    """Raise Implausible where an answer's own offset from UTC, in seconds, is the zone's at none of its moments.
+
+    Each of its bars would be of another day. What is no offset says nothing.
+    """
+    if not isinstance(offset, int) or isinstance(offset, bool):
+        return
+    offsets = {_offset(at, zone) for at in moments}
+    if offset not in offsets:
+        raise Implausible(
+            f"its time zone {zone.key} is {' or '.join(map(str, sorted(offsets)))} s from UTC, and its own offset is "
+            f"{offset} s: nobody knows of which days its bars are"
+        )
+
+
+def _offset(epoch_seconds: int, zone: ZoneInfo) -> int:
+    try:
+        ahead = datetime.fromtimestamp(epoch_seconds, zone).utcoffset()
+    except (ValueError, OverflowError, OSError):
+        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
+    return 0 if ahead is None else int(ahead.total_seconds())
+
+
+def day_of(stamp: object, zone: ZoneInfo) -> date:
+    """The exchange's day of a bar or an event. Raises Implausible for what is no time of one."""
+    if not isinstance(stamp, int) or isinstance(stamp, bool):
+        raise Implausible(f"time stamp {spelling(stamp)!r} is no whole number of seconds")
+    if stamp in _NO_TIME:
+        raise Implausible(f"time stamp {stamp} says that there is no time")
+    return local_day(stamp, zone)
+
+
+def local_day(epoch_seconds: int, zone: ZoneInfo) -> date:
+    """The exchange's day: opening times in Sydney lie on the UTC day before."""
+    try:
+        return datetime.fromtimestamp(epoch_seconds, zone).date()
+    except (ValueError, OverflowError, OSError):
+        raise Implausible(f"time stamp {epoch_seconds} lies beyond the calendar") from None
