@@ -30,6 +30,7 @@ _IMPORTS = frozenset(
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
         *("pricing_pipeline.domain", "pricing_pipeline.errors"),
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
+        "pricing_pipeline.providers.exchange_days",
         *("pricing_pipeline.providers.flat", "pricing_pipeline.providers.values"),
     }
 )
