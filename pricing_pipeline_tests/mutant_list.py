@@ -463,9 +463,9 @@ MUTANTS = (
     Mutant(
         "days that nobody asked for are held one by one",
         "pricing_pipeline/providers/values.py",
-        "_counted",
-        "if outside and window is not None:",
-        "if False:",
+        "_outside",
+        "if not outside or window is None:",
+        "if True:",
         (_PARTS,),
     ),
     Mutant(

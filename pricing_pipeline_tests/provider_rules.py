@@ -33,6 +33,7 @@ _IMPORTS = frozenset(
         *("pricing_pipeline.domain", "pricing_pipeline.errors"),
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
         *(
+            "pricing_pipeline.providers.exchange_days",
             "pricing_pipeline.providers.flat",
             "pricing_pipeline.providers.splits",
             "pricing_pipeline.providers.values",
