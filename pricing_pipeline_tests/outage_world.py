@@ -120,6 +120,7 @@ class OutageWorld:
             assert len(asked) == 1, "symbols that nobody knows are asked for one by one here"
             self.core.fail(call, FailureKind.UNKNOWN_SYMBOL, "no such symbol")
             self.core.settle(call, kind=FailureKind.UNKNOWN_SYMBOL)
+            self.answered_at = self.now  # it knows what it serves and what not
         else:
             settle_failure(self.core.engine, call, TROUBLE[outcome])
         self.outcomes |= dict.fromkeys(asked, outcome)

@@ -143,7 +143,8 @@ class ClaimMachine(RuleBasedStateMachine):
         is_backfills_turn = (
             state.claims % 10 == 9 and backfills and not (single and callable_tasks[0].priority > 0)
         )
-        assert (backfills[0] if is_backfills_turn else first.id) in calls[0].ids, "priority decides"
+        if state.breaker == "closed":  # a probe asks for what was asked for longest ago
+            assert (backfills[0] if is_backfills_turn else first.id) in calls[0].ids, "priority decides"
         units = self._rows(
             "SELECT sum(units) AS units, sum(reserved_bytes) FILTER (WHERE window_end <> 'infinity') AS bytes"
             " FROM pricing.collector_call_log WHERE call_id = ANY (%s)",

@@ -58,7 +58,7 @@ BEGIN
     END IF;
     -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
     -- time, it would take the place of a person's.
-    IF state.claims % 10 = 9 AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
+    IF state.claims % 10 = 9 AND NOT allowed.is_probe AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
         tasks := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807) || tasks;
     END IF;
 

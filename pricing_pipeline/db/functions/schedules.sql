@@ -137,12 +137,15 @@ CREATE OR REPLACE FUNCTION pricing.walk_requested() RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    room integer := least(500, 1000 - pricing.queue_depth(1000));
+    room integer;
     kind record;
     wanted record;
     queued integer := 0;
 BEGIN
-    IF room <= 0 THEN
+    IF EXISTS (SELECT FROM pricing.pair_requests x WHERE x.kind = 'scheduled') THEN
+        room := least(500, 1000 - pricing.queue_depth(1000));
+    END IF;
+    IF coalesce(room, 0) <= 0 THEN
         RETURN 0;
     END IF;
     FOR kind IN
