@@ -48,7 +48,7 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
     core: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     symbols = [f"S{number:03d}" for number in range(60)]
-    core.lift_limits(batch_size=5)
+    core.lift_limits(batch_size=3)
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")
     with running_sandbox() as sandbox, ExitStack() as stack:
         sandbox.behave("delay", seconds=0.2)  # so that neither is done before the other begins
