@@ -363,7 +363,9 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
                                                                           = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
                 AND NOT EXISTS (SELECT FROM pricing.demand d
-                                WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) AND d.held_until > now_ OFFSET 0)
+                                -- By a range of one value, in the order that only the right index has.
+                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.held_until > now_
+                                ORDER BY d.symbol OFFSET 0)
               OFFSET 0) p
         WHERE pricing.is_pair_stale(p.data_type, p.symbol)
           -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the same.
