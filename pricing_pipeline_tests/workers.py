@@ -13,9 +13,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
+from uuid import UUID
 
 import psycopg
 from sqlalchemy import event
@@ -158,10 +159,12 @@ def claim_for(say: Say, url: str, number: int, provider: str, max_calls: int, lo
     are_enough = "SELECT count(*) >= %s FROM pricing.collector_call_log"
     with psycopg.connect(url, autocommit=True) as connection:
         while connection.execute(are_enough, [logged]).fetchone() == (False,):
-            rows = connection.execute(
-                "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
-                [provider, f"w{number}", max_calls],
-            ).fetchall()
+            rows: list[tuple[int, UUID]] = []
+            with suppress(psycopg.errors.LockNotAvailable):
+                rows = connection.execute(
+                    "SELECT unnest(ids) AS id, claim_token FROM pricing.claim_calls(%s, %s, %s)",
+                    [provider, f"w{number}", max_calls],
+                ).fetchall()
             if rows:
                 connection.execute(
                     "SELECT pricing.complete_tasks(%s, %s)", [[row[0] for row in rows], rows[0][1]]

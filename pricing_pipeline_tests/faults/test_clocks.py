@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, in_zone, sample_template
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, in_zone, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import refreshing, work_until
 from pricing_pipeline_tests.sandbox_server import running_sandbox
 from pricing_pipeline_tests.workers import Worker, crowd
@@ -47,12 +49,14 @@ def faketime() -> Path | None:
 def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
     core: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    symbols = [f"S{number:03d}" for number in range(60)]
-    core.lift_limits(batch_size=3)
-    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 1")
+    # Two providers with ten calls each: twice what one worker has threads for.
+    watched = [(QUOTE, f"S{number:03d}") for number in range(10)]
+    watched += [(NAV, str(118_000 + number)) for number in range(10)]
+    core.lift_limits(batch_size=1)
+    core.rows("UPDATE pricing.data_collectors SET max_in_flight = 10")
     with running_sandbox() as sandbox, ExitStack() as stack:
-        sandbox.behave("delay", seconds=0.2)  # so that neither is done before the other begins
-        core.heartbeat("ann", *((QUOTE, symbol) for symbol in symbols), (FX, "EUR/USD"), (DAILY, "AAPL"))
+        sandbox.behave("delay", seconds=1.5)  # so that the first is not done before the other begins
+        core.heartbeat("ann", *watched, (FX, "EUR/USD"), (DAILY, "AAPL"))
         began = core.clock()
         workers = []
         for number, offset in enumerate(("+3600s", "-3600s")):
@@ -66,8 +70,10 @@ def test_b11_workers_an_hour_ahead_and_an_hour_behind_change_nothing(
                 workers.append(stack.enter_context(worker))
         for worker in workers:
             worker.says("ready")
-        for worker in workers:
+        for begun, worker in enumerate(workers, start=1):
             worker.go()
+            # Of two drains that begin in one moment, one is sent away.
+            wait_until(partial(core.one, f"SELECT count(*) = {begun} FROM pricing.drains"))
         results = [worker.result() for worker in workers]
         # What a busy machine has left.
         crowd(1, "work_for", url=database_url, sandbox=sandbox.url, until=NOTHING_IS_LEFT, seconds=0)
