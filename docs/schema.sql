@@ -827,9 +827,12 @@ CREATE TABLE pricing.provider_capabilities (
     bytes_per_day integer NOT NULL DEFAULT 150  -- Bytes on the wire for a day of history of one symbol, as an estimate.
     routes_new_types boolean NOT NULL DEFAULT true  -- Whether a new data type of this fetcher may find its route to this provider by itself. False = only who says so comes here.
     window_days_per_call integer  -- The most days that one call for a span may ask for, over all its symbols: a long span travels alone. NULL = window_batch_size alone decides.
+    batch_from integer NOT NULL DEFAULT 1  -- The fewest symbols that share a call for latest prices; fewer are asked for one by one, as is what has failed before. 1 = any number shares a call.
     CONSTRAINT provider_capabilities_pkey PRIMARY KEY (provider, fetcher)
     CONSTRAINT provider_capabilities_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider)
     CONSTRAINT a_call_costs_something CHECK (((units_per_call >= 0) AND (units_per_symbol >= 0) AND ((units_per_call + units_per_symbol) > 0)))
+    CONSTRAINT batch_from_is_at_most_batch_size CHECK ((batch_from <= batch_size))
+    CONSTRAINT batch_from_is_positive CHECK ((batch_from > 0))
     CONSTRAINT batch_is_positive CHECK ((batch_size > 0))
     CONSTRAINT window_batch_is_positive CHECK ((window_batch_size > 0))
     CONSTRAINT window_days_are_positive CHECK ((window_days_per_call > 0))
@@ -1409,6 +1412,10 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
 
+-- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
+CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cut_calls(pricing.provider_capabilities,date,date,integer,integer) TO pricing_reader, pricing_worker;
+
 -- What a person decides on held values, all in one: released, they are stored exactly as they were sent, in the history and, the newest of a pair, as its latest price; rejected, they stay out. With level_of(id) it decides on a whole level. Each value's outcome: released, rejected, released_already, rejected_already, unreadable (nothing that could be stored), retired (nor a data type to store it in) or unknown; whether it is the latest price now, and whether it took the place of another value. What is released is a price and stays one; what is rejected can be released.
 CREATE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL::text) RETURNS TABLE(value_id bigint, outcome text, is_latest boolean, revised boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.decide_held(bigint[],text,text,text) TO pricing_worker;
@@ -1866,6 +1873,10 @@ GRANT EXECUTE ON FUNCTION pricing.pass_over(text,text,text[]) TO pricing_worker;
 -- Pauses instruments (update_mode manual: nothing of them is fetched, what waits is cancelled) or resumes them (active, update_mode api: what is watched is due at once). Returns those that exist, and which of them changed.
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
+
+-- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
+CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
 
 -- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;

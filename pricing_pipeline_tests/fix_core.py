@@ -145,7 +145,8 @@ class Core:
         self.rows("UPDATE pricing.provider_limits SET units = 1000000")
         self.rows(
             "UPDATE pricing.provider_capabilities"
-            " SET batch_size = :size, window_batch_size = least(window_batch_size, :size)",
+            " SET batch_size = :size, batch_from = least(batch_from, :size),"
+            " window_batch_size = least(window_batch_size, :size)",
             size=batch_size,
         )
 

@@ -25,6 +25,7 @@ from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, Symb
 from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
+    Misconfigured,
     ProviderDown,
     ProviderError,
     SchemaDrift,
@@ -66,7 +67,7 @@ _HEADERS = (
 DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
-"""Cap on one answer, on the wire and unpacked: twice the largest that `batch_limit` allows."""
+"""Cap on one answer, on the wire and unpacked. The largest is mfapi's list of all schemes, of some 10 MB."""
 
 _LEAST_UNMISTAKABLE_KEY = 16
 
@@ -180,7 +181,8 @@ class ProviderClient:
         `now` is the time against which future stamps are judged: pass the database's, so that a wrong
         clock here refuses no price (FAULTS 15). Symbols that the provider could never know fail
         without being sent. Raises SettingsError (for an unknown key, too) or InvalidRange for what cannot
-        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed.
+        be asked, and a ProviderError, with status and wire bytes, when the call as a whole failed; before it
+        is made, Misconfigured for more symbols than the provider takes.
         """
         require_fetcher(self.provider, fetcher)
         now = now or datetime.now(UTC)
@@ -191,6 +193,7 @@ class ProviderClient:
             unknown = tuple(self._never_known(symbol) for symbol in asked if symbol not in set(sent))
         if not sent:
             return Fetched(Answer(failures=unknown))
+        self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
         response, unannounced = self._send(request, self._key(key_name))
         response = self._without_key(response)
@@ -214,6 +217,17 @@ class ProviderClient:
             },
             body=self._blotted(response.body),
         )
+
+    def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
+        most = self.provider.batch_limit(fetcher, window)
+        if count > most:
+            name = self.provider.name
+            column = "batch_size" if window is None else "window_batch_size or window_days_per_call"
+            raise Misconfigured(
+                f"{name} takes at most {most} symbols in such a call for {fetcher!s}, and {count} were to share one. "
+                f"Lower {column} of pricing.provider_capabilities, where provider = '{name}' and "
+                f"fetcher = '{fetcher!s}'."
+            )
 
     def _read(
         self,

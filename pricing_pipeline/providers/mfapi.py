@@ -1,7 +1,8 @@
-"""mfapi.in: net asset values of Indian mutual funds, one scheme a call, without a key.
+"""mfapi.in: net asset values of Indian mutual funds, one scheme a call or all of them, without a key.
 
 Only its URLs and its answers are known here. Dates come as DD-MM-YYYY, newest first; unknown schemes
-come as a success; real histories hold single zeros.
+come as a success; real histories hold single zeros. The list of all schemes has their latest values, those of dead
+schemes, too, and may lack some that can be asked for alone.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ from pricing_pipeline.providers.values import (
     Implausible,
     calendar_day,
     check_day,
+    merge,
     midnight,
     price_of,
     settle_days,
     spelling,
 )
+
+MAX_SCHEMES = 5000
+"""Schemes that one call asks for. Its answer has all that there are; this bounds what is stored at once."""
 
 _SCHEME_CODE = re.compile(r"[1-9][0-9]{0,9}")
 # Funds publish in rupees; the API names no currency.
@@ -64,6 +69,10 @@ class _Row(Schema):
     nav: str | None
 
 
+class _Listed(_Row):
+    scheme_code: Annotated[int, Field(alias="schemeCode")]
+
+
 class _History(Schema):
     meta: _Meta
     data: list[object]
@@ -83,8 +92,8 @@ class MfApi:
         return _SCHEME_CODE.fullmatch(symbol) is not None
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
-        """One scheme a call."""
-        return 1
+        """5000 latest values, of which there is a list; the history of one scheme."""
+        return MAX_SCHEMES if window is None else 1
 
     def max_window_days(self, fetcher: Fetcher) -> int | None:
         """None: an answer holds the whole history if asked."""
@@ -98,8 +107,13 @@ class MfApi:
         *,
         now: datetime | None = None,
     ) -> Request:
-        """The latest value without a window, else all values of its days."""
+        """The latest value without a window, of several by the list of all; else all values of the window's days."""
         require_fetcher(self, fetcher)
+        limit = self.batch_limit(fetcher, window)
+        if not 0 < len(symbols) <= limit:
+            raise ValueError(f"mfapi takes 1 to {limit} symbols in such a call, not {len(symbols)}")
+        if len(symbols) > 1:
+            return Request("/mf/latest")
         (code,) = symbols
         if window is None:
             return Request(f"/mf/{code}/latest")
@@ -124,9 +138,11 @@ class MfApi:
     ) -> Answer:
         """Values at midnight UTC of their day, in INR. See Provider.parse."""
         require_fetcher(self, fetcher)
-        (code,) = symbols
         if not 200 <= response.status < 300:
-            return self._refused(code, response, now)
+            return self._refused(symbols, response, now)
+        if len(symbols) > 1:
+            return self._from_list(symbols, response, now)
+        (code,) = symbols
         history = validate(_History, decode_json(self.name, response), f"mfapi's answer for {code}")
         if history.meta.scheme_code == 0 and not history.data:
             # Unknown schemes come as HTTP 200, SUCCESS, with a blank meta.
@@ -142,7 +158,27 @@ class MfApi:
             code, (row if isinstance(row, RejectedValue) else _value(code, row, now) for row in rows), window
         )
 
-    def _refused(self, code: str, response: Response, now: datetime) -> Answer:
+    def _from_list(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
+        """The asked schemes' rows of the list; what is wrong with others is nobody's business."""
+        body = decode_json(self.name, response)
+        if not isinstance(body, list):
+            raise SchemaDrift(
+                "mfapi answered with something else than its list of all schemes "
+                f"(it begins {said(response.body[:80])!r}); nothing was stored. Each scheme is asked for alone next."
+            )
+        rows: dict[object, list[object]] = {code: [] for code in codes}
+        for row in body:
+            code = row.get("schemeCode") if isinstance(row, dict) else None
+            if isinstance(code, int | str) and (found := rows.get(str(code))) is not None:
+                found.append(row)
+        answers = [_listed(code, rows[code], now) for code in codes]
+        if all(_is_drift(answer) for answer in answers):
+            raise SchemaDrift(
+                f"of {len(codes)} schemes none was found; of the first: {answers[0].failures[0].message}"
+            )
+        return merge(answers)
+
+    def _refused(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
         try:
             body = decode_json(self.name, response)
         except SchemaDrift:
@@ -151,11 +187,42 @@ class MfApi:
         if isinstance(body, dict):
             words = said(str(body.get("error") or body.get("message") or ""))
             # 400 for a code of wrong spelling; a JSON 404 comes from the API, an HTML one from before it.
-            if response.status == 404 or (response.status == 400 and "scheme" in words.lower()):
-                return _unknown(code, f"it answers HTTP {response.status}: {words or 'no explanation'}")
+            is_unknown = response.status == 404 or (response.status == 400 and "scheme" in words.lower())
+            if is_unknown and len(codes) == 1:
+                return _unknown(codes[0], f"it answers HTTP {response.status}: {words or 'no explanation'}")
         error = refusal(self.name, response, now=now, detail=words)
         assert error is not None  # noqa: S101 - for the type checker
         raise error
+
+
+def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
+    """What the list says of one scheme."""
+    if not listed:
+        return _drift(
+            code,
+            "mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next.",
+        )
+    try:
+        rows = validate_rows(_Listed, listed, code, f"mfapi's list of all schemes, at {code},", place="rows")
+    except SchemaDrift as drift:
+        return _drift(code, str(drift))
+    values = [row if isinstance(row, RejectedValue) else _value(code, row, now) for row in rows]
+    good = [value for value in values if isinstance(value, Observation)]
+    bad = [value for value in values if isinstance(value, RejectedValue)]
+    if len({(value.observed_at, value.close) for value in good}) <= 1:
+        return settle_days(code, [*good[:1], *bad])
+    reason = f"the list of all schemes has {len(good)} rows of this one, which differ"
+    return settle_days(
+        code, [*(RejectedValue(code, value.observed_at, reason, value.text) for value in good), *bad]
+    )
+
+
+def _drift(code: str, message: str) -> Answer:
+    return Answer(failures=(SymbolFailure(code, FailureKind.SCHEMA_DRIFT, message),))
+
+
+def _is_drift(answer: Answer) -> bool:
+    return [failure.kind for failure in answer.failures] == [FailureKind.SCHEMA_DRIFT]
 
 
 def _value(code: str, row: _Row, now: datetime) -> Observation | RejectedValue:

@@ -58,7 +58,7 @@ def test_a6_eight_processes_with_real_clients_stay_within_the_limit(
         "UPDATE pricing.provider_limits SET units = :units, window_seconds = 1 WHERE provider = 'twelvedata'",
         units=units,
     )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = :batch", batch=batch)
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = :batch, batch_from = 1", batch=batch)
     core.enqueue(QUOTE, *symbols(400))
     with running_sandbox() as sandbox:
         used = f"SELECT coalesce(sum(cardinality(symbols)), 0) > {units} FROM pricing.collector_call_log"

@@ -126,7 +126,7 @@ def test_b10_real_bytes_beyond_the_estimate_stop_admissions(core: Core, clock: C
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")
     core.enqueue(QUOTE, *(f"S{number:03d}" for number in range(300)))
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 30")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 30, batch_from = 1")
     first, lost, third = core.claim(max_calls=3)
     core.settle(first, 55_000)
     core.settle(third, 10_000)

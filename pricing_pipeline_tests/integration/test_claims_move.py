@@ -353,9 +353,9 @@ def world(owner_url: str) -> Iterator[Connection[Any]]:
             )
             connection.execute(
                 "INSERT INTO pricing.provider_capabilities"
-                " (provider, fetcher, batch_size, window_batch_size, units_per_call, units_per_symbol)"
-                " VALUES (%(p)s, 'quote', 3, 1, 0, 1), (%(p)s, 'daily_bars', 2, 1, 5, 1)",
-                {"p": provider},
+                " (provider, fetcher, batch_size, batch_from, window_batch_size, units_per_call, units_per_symbol)"
+                " VALUES (%(p)s, 'quote', 3, %(fewest)s, 1, 0, 1), (%(p)s, 'daily_bars', 2, 1, 1, 5, 1)",
+                {"p": provider, "fewest": 2 if provider == "beta" else 1},
             )
         yield connection
 
@@ -391,7 +391,7 @@ def test_b10_a_backfill_that_does_not_fit_does_not_stop_a_provider_that_takes_on
         "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
         " VALUES ('twelvedata', date_trunc('hour', pricing.clock(), 'UTC'), 76000)"
     )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
     core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
     core.enqueue(QUOTE, *(f"S{number}" for number in range(15)))
     asked = []
@@ -405,7 +405,7 @@ def test_b10_a_backfill_that_does_not_fit_does_not_stop_a_provider_that_takes_on
 
 def test_a2_a_backfill_never_goes_ahead_of_a_viewer_where_one_call_at_a_time_is_made(core: Core) -> None:
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 1")
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
     core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
     core.enqueue(QUOTE, *(f"S{number}" for number in range(15)))
     asked = []
@@ -445,7 +445,7 @@ def test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time(
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 7500")
     core.rows(
         "UPDATE pricing.provider_capabilities"
-        " SET batch_size = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
+        " SET batch_size = 1, batch_from = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
     )
     core.enqueue(QUOTE, *(f"S{number}" for number in range(300)), priority=-2)
     asked = []
@@ -469,7 +469,7 @@ def test_b8_units_are_not_saved_for_what_a_day_does_not_allow_any_more(core: Cor
     )
     core.rows(
         "UPDATE pricing.provider_capabilities"
-        " SET batch_size = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
+        " SET batch_size = 1, batch_from = 1, units_per_symbol = CASE fetcher WHEN 'daily_bars' THEN 8 ELSE 1 END"
     )
     core.enqueue(QUOTE, *(f"S{number}" for number in range(5)))
     assert len(core.claim(max_calls=5)) == 5
@@ -485,7 +485,7 @@ def test_a2_a_viewers_task_that_cannot_be_called_leaves_backfills_their_turn(cor
         "INSERT INTO pricing.api_data_usage (provider, hour, bytes)"
         " VALUES ('twelvedata', date_trunc('hour', pricing.clock(), 'UTC'), 500000)"
     )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
     core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
     core.enqueue(QUOTE, "LARGE", priority=9)
     core.rows("UPDATE pricing.api_call_queue_live SET est_bytes = 600000 WHERE symbol = 'LARGE'")
@@ -543,7 +543,7 @@ def test_b10_what_is_larger_than_the_quota_ever_allows_dies_in_words(core: Core)
 
 def test_b8_leftovers_of_what_was_changed_hide_nothing_and_are_cleared_away(core: Core) -> None:
     """A deleted type, a provider that cannot fetch it any more: 0 claims in 10 days behind a few hundred of them."""
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 2")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 2, batch_from = 1")
     core.rows(
         "INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority)"
         " SELECT kind, 'S' || n, 'twelvedata', 9 FROM generate_series(1, 50) AS n,"

@@ -243,7 +243,9 @@ def jumping(owner_url: str) -> Iterator[Connection[Any]]:
             "INSERT INTO pricing.provider_limits VALUES (%s, 'minute', %s, %s, NULL)",
             [TWELVEDATA, UNITS, WINDOW],
         )
-        connection.execute("UPDATE pricing.provider_capabilities SET batch_size = 1, window_batch_size = 1")
+        connection.execute(
+            "UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1, window_batch_size = 1"
+        )
         connection.execute("SET client_min_messages = error")
         yield connection
 

@@ -168,7 +168,7 @@ def test_c1_few_remaining_units_double_the_delay_until_the_pressure_ends(core: C
 def test_b17_units_that_somebody_else_uses_are_taken_off(core: Core, clock: Clock) -> None:
     """The provider says how many credits are left; less than we believed is believed for a window."""
     core.rows("UPDATE pricing.provider_limits SET units = 100 WHERE provider = 'twelvedata'")
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 10")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 10, batch_from = 1")
     core.enqueue(QUOTE, *symbols(200))
     core.settle(core.claim_one(), units_left=90)
     assert core.allowance().units_left == 90, "as we believed"
@@ -183,7 +183,7 @@ def test_b17_units_that_somebody_else_uses_are_taken_off(core: Core, clock: Cloc
 def test_b17_a_plan_smaller_than_our_limit_is_noticed(core: Core) -> None:
     """2000 credits a minute are written down, and the plan has 8."""
     core.enqueue(QUOTE, *symbols(200))
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3, batch_from = 1")
     core.settle(core.claim_one(), units_left=5)
     assert core.allowance().units_left == 5
 

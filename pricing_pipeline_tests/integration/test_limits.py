@@ -169,7 +169,7 @@ def test_a6_counting_on_from_the_last_count_gives_what_the_log_gives(
         " day_timezone = CASE WHEN CAST(:seconds AS integer) IS NULL THEN 'UTC' END WHERE provider = 'twelvedata'",
         seconds=seconds,
     )
-    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 3, batch_from = 1")
     core.enqueue(QUOTE, *symbols(600))
     counted = 0
     for turn in range(110):

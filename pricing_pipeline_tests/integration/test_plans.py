@@ -177,7 +177,8 @@ def test_b8_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callab
     """FAULTS 25."""
     seen = reads(CLAIM, "mfapi", 3)
     assert seen.scanned == set()
-    assert seen.total < 200, seen.rows
+    assert seen.total < 600, "its own 500, which share a call"
+
 
 
 def test_a6_the_rate_limit_reads_its_window_only(reads: Callable[..., Reads]) -> None:

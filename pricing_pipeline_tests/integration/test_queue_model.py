@@ -95,6 +95,7 @@ class QueueMachine(RuleBasedStateMachine):
     """One queue of two data types and three symbols, in one session, on a clock that only `advance` moves."""
 
     connection: Connection[Any]
+    batch_from: int
 
     def __init__(self) -> None:
         super().__init__()
@@ -365,28 +366,38 @@ class QueueMachine(RuleBasedStateMachine):
     # The model's own reckoning
 
     def _expected_claim(self, max_calls: int) -> list[list[int]]:
-        """Pending tasks in claim order, one for each idle symbol, seated in calls of one data type."""
+        """Pending tasks in claim order, one for each idle symbol, cut into calls of one data type."""
         busy = {task.pair[1] for task in self.tasks.values() if task.status == "processing"}
         order = sorted(
             (-task.priority, CADENCES[task.pair[0]], number)
             for number, task in self.tasks.items()
             if task.status == "pending" and task.pair[1] not in busy
         )
-        calls: list[tuple[tuple[str, int], list[int]]] = []
+        picked = [number for *_, number in order[: max_calls * BATCH]]
+        kinds: dict[tuple[str, int], list[int]] = {}
         taken: set[str] = set()
-        for *_, number in order[: max_calls * BATCH]:
+        for number in picked:
             kind, symbol = self.tasks[number].pair
-            if symbol in taken:
-                continue
-            taken.add(symbol)
-            # What was refused is asked for again among fewer, until it is alone.
-            task = self.tasks[number]
-            size = max(1, BATCH // 10 ** task.errors.count(PERMANENT)) if task.attempt else BATCH
-            seat = next((seats for of, seats in calls if of == (kind, size) and len(seats) < size), None)
-            if seat is None:
-                calls.append(((kind, size), seat := []))
-            seat.append(number)
-        return [seats for _, seats in calls[:max_calls]]
+            if symbol not in taken:
+                taken.add(symbol)
+                kinds.setdefault((kind, self._most_in_a_call(self.tasks[number])), []).append(number)
+        calls = [call for (_, size), numbers in kinds.items() for call in self._cut(numbers, size)]
+        return sorted(calls, key=lambda call: picked.index(call[0]))[:max_calls]
+
+    def _most_in_a_call(self, task: Expected) -> int:
+        """What failed is asked for alone where few do not share a call, and what was refused elsewhere among fewer."""
+        if not task.attempt:
+            return BATCH
+        return 1 if self.batch_from > 1 else max(1, BATCH // 10 ** task.errors.count(PERMANENT))
+
+    def _cut(self, numbers: list[int], size: int) -> list[list[int]]:
+        """Calls of so many tasks; too few to share one go alone."""
+        calls = [numbers[at : at + size] for at in range(0, len(numbers), size)]
+        return [
+            part
+            for call in calls
+            for part in ([call] if len(call) >= self.batch_from else [[n] for n in call])
+        ]
 
     def _held(self, claim: Claim) -> dict[int, Expected]:
         known = {number: self.tasks[number] for number in claim.ids if number in self.tasks}
@@ -441,14 +452,19 @@ def frozen(owner_url: str) -> Iterator[Connection[Any]]:
         )
         connection.execute("UPDATE pricing.provider_limits SET units = 1000000")
         connection.execute(
-            "UPDATE pricing.provider_capabilities SET batch_size = %s, window_batch_size = 1", [BATCH]
+            "UPDATE pricing.provider_capabilities SET batch_size = %s, batch_from = 1, window_batch_size = 1",
+            [BATCH],
         )
         yield connection
 
 
-def test_b11_the_queue_behaves_like_its_model(frozen: Connection[Any]) -> None:
+@pytest.mark.parametrize("fewest", [1, 2])
+def test_b11_the_queue_behaves_like_its_model(frozen: Connection[Any], fewest: int) -> None:
+    frozen.execute("UPDATE pricing.provider_capabilities SET batch_from = %s", [fewest])
+
     class Machine(QueueMachine):
         connection = frozen
+        batch_from = fewest
 
     run_state_machine_as_test(
         Machine,

@@ -56,6 +56,7 @@ BEGIN
     IF NOT has_resumed THEN
         tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
     END IF;
+    tasks := pricing.pick_for_list(wanted_provider, allowed, tasks);
     -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
     -- time, it would take the place of a person's.
     IF state.claims % 10 = 9 AND NOT allowed.is_probe AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
@@ -117,6 +118,7 @@ DECLARE
     collector pricing.data_collectors;
     has_refused boolean;
     units_limit integer;
+    able record;
 BEGIN
     SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = state.provider AND p.is_active;
     IF collector.provider IS NULL OR (state.breaker_until > now_ AND NOT pricing.may_probe_early(state, now_)) THEN
@@ -144,12 +146,15 @@ BEGIN
     allowed.before_urgency := 2147483647;
     allowed.before_cadence := 0;
     allowed.before_id := 0;
-    -- Locking more rows than the units can pay for would be work for nothing.
-    SELECT CASE WHEN allowed.is_probe THEN 1
-                ELSE least(allowed.most_calls * max(greatest(c.batch_size, c.window_batch_size)), 5000,
-                           CASE WHEN min(c.units_per_symbol) > 0 THEN greatest(allowed.units_left / min(c.units_per_symbol), 1) END) END,
-           max(c.units_per_call + c.units_per_symbol) > allowed.units_left
-    INTO allowed.most_tasks, allowed.is_scarce FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
+    -- Locking more rows than the units can pay for would be work for nothing; nor is it known yet whether a list serves any.
+    SELECT least(5000, CASE WHEN min(c.units_per_symbol) > 0 THEN greatest(allowed.units_left / min(c.units_per_symbol), 1) END) AS payable,
+           max(greatest(CASE WHEN c.batch_from = 1 THEN c.batch_size ELSE 1 END, c.window_batch_size)) AS largest,
+           max(CASE WHEN c.batch_from = 1 THEN 0 ELSE c.batch_size END) AS listed,
+           max(c.units_per_call + c.units_per_symbol) > allowed.units_left AS is_scarce
+    INTO able FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
+    allowed.most_tasks := CASE WHEN allowed.is_probe THEN 1 ELSE least(allowed.most_calls * able.largest, able.payable) END;
+    allowed.most_listed := CASE WHEN allowed.is_probe THEN 0 ELSE least(allowed.most_calls * able.listed, able.payable) END;
+    allowed.is_scarce := able.is_scarce;
     RETURN allowed;
 END $$;
 COMMENT ON FUNCTION pricing.allowance_of(pricing.provider_state, text[], integer, timestamptz) IS
@@ -243,12 +248,15 @@ DECLARE
 BEGIN
     RETURN ARRAY(
         WITH callable AS MATERIALIZED (
-            SELECT r.data_type FROM pricing.data_type_registry r JOIN pricing.provider_capabilities c USING (fetcher)
+            SELECT r.data_type, c.batch_from > 1 AS is_listed FROM pricing.data_type_registry r JOIN pricing.provider_capabilities c USING (fetcher)
             WHERE c.provider = wanted_provider AND r.is_active AND c.units_per_call + c.units_per_symbol <= allowed.units_left),
         asked AS MATERIALIZED (
             SELECT unnest(c.symbols) AS symbol FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)
         SELECT ROW(q.ctid, q.id, q.data_type, q.symbol, q.window_start, q.window_end, q.priority, q.cadence_minutes, q.est_bytes,
-                   q.attempt, CASE WHEN q.attempt = 0 THEN 1 ELSE pricing.batch_parts(q.errors) END)::pricing.picked_task
+                   q.attempt, CASE WHEN q.attempt = 0 THEN 1
+                                   -- What a list lacks, it lacks again; and one that does not load must stop nobody.
+                                   WHEN q.window_end = 'infinity' AND q.data_type IN (SELECT k.data_type FROM callable k WHERE k.is_listed) THEN 2147483647
+                                   ELSE pricing.batch_parts(q.errors) END)::pricing.picked_task
         FROM pricing.api_call_queue_live q
         WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
           AND ((-q.priority), q.cadence_minutes, q.id) > (after_urgency, after_cadence, after_id)
@@ -263,6 +271,28 @@ COMMENT ON FUNCTION pricing.pick_tasks(text, pricing.call_allowance, integer, in
     'Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim''s order (urgency = -priority).';
 
 
+CREATE OR REPLACE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[])
+RETURNS pricing.picked_task[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    last_picked pricing.picked_task := picked[allowed.most_tasks];
+BEGIN
+    IF last_picked.window_end IS DISTINCT FROM 'infinity' OR allowed.most_listed <= allowed.most_tasks THEN
+        RETURN picked;
+    END IF;
+    -- A deep backfill lies behind: thousands of its rows would be locked for nothing.
+    IF allowed.before_urgency > 2 THEN
+        allowed.before_urgency := 2;
+        allowed.before_cadence := 0;
+        allowed.before_id := 0;
+    END IF;
+    RETURN picked || pricing.pick_tasks(wanted_provider, allowed, allowed.most_listed - allowed.most_tasks,
+                                        -last_picked.priority, last_picked.cadence_minutes, last_picked.id);
+END $$;
+COMMENT ON FUNCTION pricing.pick_for_list(text, pricing.call_allowance, pricing.picked_task[]) IS
+    'What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.';
+
+
 CREATE OR REPLACE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
@@ -273,6 +303,26 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.batch_of(pricing.provider_capabilities, date, date) IS
     'How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.';
+
+
+CREATE OR REPLACE FUNCTION pricing.cut_calls(
+    able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer)
+RETURNS TABLE (from_task integer, to_task integer)
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+DECLARE
+    least_size integer := CASE WHEN last_day = 'infinity' THEN able.batch_from ELSE 1 END;
+    size integer := greatest(1, pricing.batch_of(able, first_day, last_day) / parts);
+    sharing integer := 0;
+BEGIN
+    IF size >= least_size THEN
+        sharing := waiting - CASE WHEN waiting % size < least_size THEN waiting % size ELSE 0 END;
+    END IF;
+    RETURN QUERY
+    SELECT n, least(n + size - 1, sharing) FROM generate_series(1, sharing, size) AS n
+    UNION ALL SELECT n, n FROM generate_series(sharing + 1, waiting) AS n;
+END $$;
+COMMENT ON FUNCTION pricing.cut_calls(pricing.provider_capabilities, date, date, integer, integer) IS
+    'Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).';
 
 
 CREATE OR REPLACE FUNCTION pricing.group_calls(
@@ -289,11 +339,9 @@ BEGIN
                AND count(*) FILTER (WHERE t.id = picked[1].id) = 1 FROM unnest(picked) AS t) THEN
         RETURN QUERY
         SELECT r.data_type, r.fetcher, picked[1].window_start, picked[1].window_end, c.units_per_call, c.units_per_symbol,
-               picked[n:n + batch.size - 1]
+               picked[cut.from_task:cut.to_task]
         FROM pricing.data_type_registry r JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
-        CROSS JOIN LATERAL (
-            SELECT greatest(1, pricing.batch_of(c, picked[1].window_start, picked[1].window_end) / picked[1].parts) AS size) batch
-        CROSS JOIN LATERAL generate_series(1, cardinality(picked), batch.size) AS n
+        CROSS JOIN LATERAL pricing.cut_calls(c, picked[1].window_start, picked[1].window_end, picked[1].parts, cardinality(picked)) cut
         WHERE r.data_type = picked[1].data_type LIMIT at_most;
         RETURN;
     END IF;
@@ -307,13 +355,11 @@ BEGIN
         WHERE n.turn IN (SELECT min(x.turn) FROM numbered x GROUP BY x.symbol)
         GROUP BY 1, 2, 3, 4)
     SELECT k.data_type, r.fetcher, k.window_start, k.window_end, c.units_per_call, c.units_per_symbol,
-           k.tasks[n:n + batch.size - 1]
+           k.tasks[cut.from_task:cut.to_task]
     FROM kinds k JOIN pricing.data_type_registry r USING (data_type)
     JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (wanted_provider, r.fetcher)
-    CROSS JOIN LATERAL (
-        SELECT greatest(1, pricing.batch_of(c, k.window_start, k.window_end) / k.parts) AS size) batch
-    CROSS JOIN LATERAL generate_series(1, cardinality(k.tasks), batch.size) AS n
-    ORDER BY k.turns[n] LIMIT at_most;
+    CROSS JOIN LATERAL pricing.cut_calls(c, k.window_start, k.window_end, k.parts, cardinality(k.tasks)) cut
+    ORDER BY k.turns[cut.from_task] LIMIT at_most;
 END $$;
 COMMENT ON FUNCTION pricing.group_calls(text, pricing.picked_task[], integer) IS
     'Groups tasks into calls of one data type and window, the most urgent first, each symbol once.';

@@ -388,18 +388,22 @@ BEGIN
                                            WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) AS is_true) watched
         WHERE r.is_active AND coalesce(i.is_active AND i.update_mode = 'api', true)
           AND (watched.is_true OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))),
-    served AS (
-        SELECT p.provider, count(*) AS pairs,
-               -- Calls of many symbols share the price of the call.
-               sum((c.units_per_symbol + c.units_per_call::float8 / c.batch_size) / w.ttl) AS units,
-               sum(coalesce(s.bytes, w.estimated_data_size_bytes) / w.ttl) * 43200 AS bytes
+    routed AS (
+        SELECT p.provider, w.data_type, w.ttl, coalesce(s.bytes, w.estimated_data_size_bytes) AS bytes,
+               c.units_per_call, c.units_per_symbol, c.batch_size, c.batch_from,
+               count(*) OVER (PARTITION BY p.provider, w.data_type) AS alike
         FROM wanted w
         LEFT JOIN pricing.chosen_routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
         LEFT JOIN pricing.chosen_routes own ON own.data_type = w.data_type AND own.symbol = w.symbol
         JOIN pricing.data_collectors p ON p.provider = coalesce(own.provider, broad.provider) AND p.is_active
         JOIN pricing.provider_capabilities c ON c.provider = p.provider AND c.fetcher = w.fetcher
-        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')
-        GROUP BY 1)
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, w.data_type, 'symbol')),
+    served AS (
+        SELECT r.provider, count(*) AS pairs,
+               -- Calls of many symbols share the price of the call; those of too few to share one do not.
+               sum((r.units_per_symbol + r.units_per_call::float8 / CASE WHEN r.alike < r.batch_from THEN 1 ELSE r.batch_size END) / r.ttl) AS units,
+               sum(r.bytes / r.ttl) * 43200 AS bytes
+        FROM routed r GROUP BY 1)
     SELECT p.provider, coalesce(s.pairs, 0), coalesce(s.units, 0), allowed.units, coalesce(s.bytes, 0)::bigint,
            pricing.quota_for(p.quota_bytes, 0)
     FROM pricing.data_collectors p LEFT JOIN served s USING (provider)

@@ -118,7 +118,9 @@ BEGIN
                  AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
                  AND NOT pricing.is_in_work(q.symbol))
           ORDER BY q.value_id = first_.value_id DESC, q.ask_at, q.value_id
-          LIMIT CASE WHEN day IS NULL THEN able.batch_size ELSE able.window_batch_size END FOR UPDATE SKIP LOCKED) s;
+          -- A list of all symbols is too much for an opinion.
+          LIMIT CASE WHEN day IS NOT NULL THEN able.window_batch_size WHEN able.batch_from > 1 THEN 1 ELSE able.batch_size END
+          FOR UPDATE SKIP LOCKED) s;
 
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
