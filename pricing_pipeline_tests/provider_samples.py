@@ -54,10 +54,12 @@ class Sample:
     """Its answers have a high and a low beside each price."""
     writes_text: bool = False
     """Its prices are JSON strings, never numbers."""
+    is_latest: bool = False
+    """Its daily values are asked for without a span: the latest of each symbol."""
 
     @property
     def is_daily(self) -> bool:
-        return self.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV)
+        return self.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV) and not self.is_latest
 
     @property
     def window(self) -> Window | None:
@@ -141,6 +143,20 @@ def _mfapi(asked: Sequence[str], values: Sequence[Value]) -> object:
         "data": [{"date": f"{one.day:%d-%m-%Y}", "nav": one.close} for one in values],
         "status": "SUCCESS",
     }
+
+
+def _mfapi_latest(asked: Sequence[str], values: Sequence[Value]) -> object:
+    if len(asked) == 1:
+        return _mfapi(asked, values)
+    return [
+        {
+            "schemeCode": literal(one.symbol),
+            "schemeName": "A fund",
+            "nav": one.close,
+            "date": f"{one.day:%d-%m-%Y}",
+        }
+        for one in values
+    ]
 
 
 def _yahoo_series(symbol: str, values: list[Value]) -> dict[str, object]:
@@ -263,6 +279,8 @@ def _fmp_splits(asked: Sequence[str], values: Sequence[Value]) -> object:
 
 _SHARES = ("AAPL", "IBM", "MSFT")
 _NO_SHARES = ("", " ", "A B", "A,B", "A\nB", "Ä", "A" * 65, "AAPL\0")
+_SCHEMES = ("118632", "119551", "125497")
+_NO_SCHEMES = ("", "AAPL", "0", "1/../2", "-1")
 _SAID = {"names_currency": True}
 _RANGED = {"says_range": True}
 SAMPLES = (
@@ -275,9 +293,15 @@ SAMPLES = (
         **_RANGED,
     ),
     Sample(
-        *("mfapi", Fetcher.NAV, ("118632", "119551", "125497"), ("", "AAPL", "0", "1/../2", "-1"), _mfapi),
+        *("mfapi", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi),
         currency="INR",
         writes_text=True,
+    ),
+    Sample(
+        *("mfapi", Fetcher.NAV, _SCHEMES, _NO_SCHEMES, _mfapi_latest),
+        currency="INR",
+        writes_text=True,
+        is_latest=True,
     ),
     Sample("yahoo", Fetcher.QUOTE, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID),
     Sample("yahoo", Fetcher.DAILY_BARS, _SHARES, (*_NO_SHARES, "..", "A/B"), _yahoo, **_SAID, **_RANGED),

@@ -180,7 +180,6 @@ def test_b8_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callab
     assert seen.total < 600, "its own 500, which share a call"
 
 
-
 def test_a6_the_rate_limit_reads_its_window_only(reads: Callable[..., Reads]) -> None:
     seen = reads("SELECT pricing.units_available('twelvedata', pricing.clock())")
     assert seen.scanned == set()

@@ -282,19 +282,22 @@ def test_b8_what_can_never_be_stored_is_dead_after_four_tries_with_its_reason(
     audit(core)
 
 
-def test_b8_a_batch_beyond_the_providers_limit_fails_with_its_reason_at_once(
+def test_b8_a_batch_beyond_the_providers_limit_says_at_once_where_it_is_set(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
-    """A fault of ours in one call is as visible as one of the provider's; other calls go on."""
+    """Other calls go on."""
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 400 WHERE provider = 'twelvedata'")
     core.enqueue(QUOTE, *symbols(300))
     core.enqueue(NAV, "118632")
     work_until(refresher, is_idle(core))
     tasks = [task for task in core.tasks() if task.data_type == QUOTE]
     assert {(task.status, task.attempt, task.errors[0]["kind"]) for task in tasks} == {
-        ("scheduled", 1, "client_fault")
+        ("failed", 1, "misconfigured")
     }
-    assert "ValueError" in tasks[0].errors[0]["message"]
+    assert tasks[0].errors[0]["message"] == (
+        "twelvedata takes at most 120 symbols in such a call for quote, and 300 were to share one. Lower batch_size of"
+        " pricing.provider_capabilities, where provider = 'twelvedata' and fetcher = 'quote'."
+    )
     assert core.task("118632").status == "completed"
     outcomes = core.rows(
         "SELECT provider, outcome, wire_bytes > 0 AS arrived FROM pricing.collector_call_log"

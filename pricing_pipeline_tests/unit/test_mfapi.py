@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from datetime import UTC, date, datetime
@@ -9,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, Window
 from pricing_pipeline.errors import (
@@ -20,8 +23,10 @@ from pricing_pipeline.errors import (
     SettingsError,
     Throttled,
 )
-from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.providers.base import Request, check_answer
+from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.mfapi import MfApi
+from pricing_pipeline_tests.fix_server import ScriptedServer
 from pricing_pipeline_tests.recordings import recorded, recorded_files
 
 NOW = datetime(2026, 6, 2, 4, 0, tzinfo=UTC)
@@ -32,6 +37,31 @@ PROVIDER = MfApi()
 def read(response: Response, code: str = "125497", window: Window | None = None) -> Answer:
     answer = PROVIDER.parse(Fetcher.NAV, [code], window, response, now=NOW)
     return check_answer("mfapi", [code], answer)
+
+
+def read_list(response: Response, *codes: str) -> Answer:
+    return check_answer("mfapi", codes, PROVIDER.parse(Fetcher.NAV, codes, None, response, now=NOW))
+
+
+def parse_list(body: object, *codes: str, status: int = 200) -> Answer:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_list(Response(status, {}, raw, len(raw)), *codes)
+
+
+def listed(
+    code: object, nav: object = "48.56700", day: object = "01-06-2026", **more: object
+) -> dict[str, object]:
+    return {
+        "schemeCode": code,
+        "schemeName": f"Scheme {code}",
+        "fundHouse": "A house",
+        "schemeType": "Open Ended Schemes",
+        "schemeCategory": "Income",
+        "isinGrowth": None,
+        "isinDivReinvestment": None,
+        "nav": nav,
+        "date": day,
+    } | more
 
 
 def parse(body: object, window: Window | None = ALL_DAYS, status: int = 200) -> Answer:
@@ -66,15 +96,12 @@ HISTORIES = {
     "mf_125497_full_history.json": ("125497", 3091, "2013-11-18", "13.08940", "2026-06-01", "192.31950"),
 }
 SINGLE = {"mf_125497_latest.json", "mf_invalid_code_400.json", "mf_unknown_scheme_200_empty.json"}
-NOT_AN_ENDPOINT_WE_CALL = {
-    "mf_latest_bulk_dead_scheme.json",
-    "mf_latest_bulk_item_docs.json",
-    "mf_search_parag.json",
-}
+LISTS = {"mf_latest_bulk_dead_scheme.json", "mf_latest_bulk_item_docs.json"}
+NOT_AN_ENDPOINT_WE_CALL = {"mf_search_parag.json"}
 
 
 def test_every_recording_has_an_expected_outcome() -> None:
-    assert recorded_files("mfapi") == HISTORIES.keys() | SINGLE | NOT_AN_ENDPOINT_WE_CALL
+    assert recorded_files("mfapi") == HISTORIES.keys() | SINGLE | LISTS | NOT_AN_ENDPOINT_WE_CALL
 
 
 @pytest.mark.parametrize("file", sorted(HISTORIES))
@@ -105,7 +132,21 @@ def test_the_recorded_unknown_schemes() -> None:
         assert (failure.symbol, failure.kind) == (code, FailureKind.UNKNOWN_SYMBOL)
 
 
-@pytest.mark.parametrize("file", sorted(NOT_AN_ENDPOINT_WE_CALL))
+def test_the_recorded_list() -> None:
+    answer = read_list(recorded("mfapi", "mf_latest_bulk_item_docs.json"), "118632", "125497")
+    (observation,) = answer.observations
+    assert (observation.symbol, observation.text, observation.close) == (
+        "125497",
+        "48.56700",
+        Decimal("48.56700"),
+    )
+    assert observation.observed_at == datetime(2024, 10, 26, tzinfo=UTC)
+    assert [(one.symbol, one.kind) for one in answer.failures] == [("118632", FailureKind.SCHEMA_DRIFT)]
+    with pytest.raises(SchemaDrift):  # an element of a list is none
+        read_list(recorded("mfapi", "mf_latest_bulk_dead_scheme.json"), "118632", "125497")
+
+
+@pytest.mark.parametrize("file", sorted(NOT_AN_ENDPOINT_WE_CALL | LISTS))
 def test_b18_answers_of_other_endpoints_are_never_taken_for_prices(file: str) -> None:
     with pytest.raises(SchemaDrift):
         read(recorded("mfapi", file))
@@ -123,10 +164,13 @@ def test_the_latest_value_and_a_window_are_asked_at_their_own_paths() -> None:
         PROVIDER.build(Fetcher.NAV, ["125497"], Window(date(2024, 3, 31), date(2024, 1, 1)))
 
 
-def test_one_scheme_a_call() -> None:
-    assert PROVIDER.batch_limit(Fetcher.NAV, None) == 1
-    with pytest.raises(ValueError, match="too many values"):
-        PROVIDER.build(Fetcher.NAV, ["1", "2"], None)
+def test_f1_several_latest_values_are_one_list_and_a_history_is_of_one_scheme() -> None:
+    assert PROVIDER.batch_limit(Fetcher.NAV, None) == 5000
+    assert PROVIDER.build(Fetcher.NAV, ["1", "2"], None) == Request("/mf/latest")
+    assert PROVIDER.batch_limit(Fetcher.NAV, ALL_DAYS) == 1
+    for codes, window in ((["1", "2"], ALL_DAYS), (["1"] * 5001, None), ([], None)):
+        with pytest.raises(ValueError, match="mfapi takes 1 to"):
+            PROVIDER.build(Fetcher.NAV, codes, window)
 
 
 @pytest.mark.parametrize("symbol", ["", "AAPL", "12/../latest", "0123", "-1", "1" * 11, "١٢٣", "1 ", "1\n"])
@@ -218,3 +262,135 @@ def test_refusals_of_the_whole_call(status: int, body: bytes, kind: type[Provide
 def test_a_404_of_the_api_itself_means_an_unknown_scheme() -> None:
     (failure,) = parse({"message": "Scheme not found"}, status=404).failures
     assert failure.kind is FailureKind.UNKNOWN_SYMBOL
+
+
+# --- the list of all schemes --------------------------------------------------------------------
+
+
+def told(answer: Answer) -> dict[str, str]:
+    """What became of each scheme."""
+    return {one.symbol: one.text for one in answer.observations} | {
+        one.symbol: one.kind.value for one in answer.failures
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome"),
+    [
+        (listed(2, "10.72050", "29-05-2008"), "10.72050"),  # dead for years, and still listed
+        (listed(2, isinGrowth=5, schemeName=None, more="a field more"), "48.56700"),
+        (listed(2, 48.567), "schema_drift"),
+        (listed(2, day="2026-06-01"), "schema_drift"),
+        (listed("2"), "schema_drift"),
+        ({"schemeCode": 2}, "schema_drift"),
+        (listed(2, None), "implausible"),
+        (listed(2, "0.00000"), "implausible"),
+        (listed(2, "N.A."), "implausible"),
+        (listed(2, day="31-02-2026"), "implausible"),
+        (listed(2, day="04-06-2026"), "implausible"),
+        (listed(20), "schema_drift"),
+        (listed(2.0), "schema_drift"),
+        (listed(True), "schema_drift"),
+        (listed([2]), "schema_drift"),
+        (None, "schema_drift"),
+    ],
+)
+def test_b18_one_odd_row_of_the_list_costs_its_own_scheme_alone(row: object, outcome: str) -> None:
+    answer = parse_list([listed(1, "1.00000"), row, listed(3, "3.00000")], "3", "2", "1")
+    assert told(answer) == {"1": "1.00000", "2": outcome, "3": "3.00000"}
+    assert {(one.observed_at, one.currency) for one in answer.observations if one.symbol != "2"} == {
+        (datetime(2026, 6, 1, tzinfo=UTC), "INR")
+    }
+    assert all("mfapi" in one.message or "can be true" in one.message for one in answer.failures)
+
+
+def test_b8_who_is_missing_is_told_in_one_sentence_for_all() -> None:
+    """What many tasks fail of by one reason is one statement to the database."""
+    answer = parse_list([listed(1)], *map(str, range(1, 1000)))
+    (message,) = {one.message for one in answer.failures}
+    assert message == (
+        "mfapi's list of all schemes does not name it. Nothing was stored; it is asked for alone next."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome", "rejected"),
+    [
+        ([listed(2), listed(2)], "48.56700", []),
+        ([listed(2), listed(2, "48.567")], "48.56700", []),
+        ([listed(2), listed(2, "48.56800")], "implausible", ["48.56700", "48.56800"]),
+        ([listed(2), listed(2, day="29-05-2026")], "implausible", ["48.56700", "48.56700"]),
+        ([listed(2), listed(2, "N.A.")], "48.56700", ["N.A."]),
+    ],
+)
+def test_b18_a_scheme_that_the_list_names_twice(
+    rows: list[object], outcome: str, rejected: list[str]
+) -> None:
+    answer = parse_list([listed(1), *rows], "1", "2")
+    assert told(answer) == {"1": "48.56700", "2": outcome}
+    assert [(one.symbol, one.text) for one in answer.rejected] == [("2", text) for text in rejected]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, [], SchemaDrift),
+        (200, [listed(8), listed(9)], SchemaDrift),
+        (200, [listed(1, 1.5), listed(2, 1.5)], SchemaDrift),
+        (200, {"error": "no list today"}, SchemaDrift),
+        (200, {"meta": {}, "data": [listed(1)], "status": "SUCCESS"}, SchemaDrift),
+        (200, b"null", SchemaDrift),
+        (200, b'[{"schemeCode":1,"nav":"1.0"', SchemaDrift),
+        (200, b"<html>", SchemaDrift),
+        (400, {"error": "invalid scheme_code"}, RequestRefused),
+        (404, {"message": "Scheme not found"}, SchemaDrift),
+        (429, b"slow down", Throttled),
+        (502, b"<html>bad gateway</html>", ProviderDown),
+    ],
+)
+def test_b18_what_is_no_list_of_schemes_is_no_answer(
+    status: int, body: object, kind: type[ProviderError]
+) -> None:
+    with pytest.raises(kind):
+        parse_list(body, "1", "2", status=status)
+
+
+_ODD = st.sampled_from([None, 0, 1, 1.5, True, "", "x", [], {}, "48.567", "01-06-2026", "1e400", "0"])
+_ROWS = st.lists(
+    st.one_of(
+        st.builds(listed, st.integers(1, 6), _ODD, st.sampled_from(["01-06-2026", "29-05-2008", "x", None])),
+        st.builds(listed, st.one_of(st.integers(1, 6), _ODD)),
+        _ODD,
+    ),
+    max_size=12,
+)
+
+
+@given(rows=_ROWS, codes=st.sets(st.integers(1, 6), min_size=2))
+def test_b8_whatever_the_list_holds_each_asked_scheme_has_one_outcome(
+    rows: list[object], codes: set[int]
+) -> None:
+    try:
+        answer = parse_list(rows, *map(str, sorted(codes)))
+    except SchemaDrift:
+        return
+    outcomes = [one.symbol for one in answer.observations] + [one.symbol for one in answer.failures]
+    assert sorted(outcomes) == [str(code) for code in sorted(codes)]
+    listed_values = [(row["schemeCode"], row["nav"]) for row in rows if isinstance(row, dict) and row]
+    assert all((int(one.symbol), one.text) in listed_values for one in answer.observations)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_f1_a_list_of_forty_thousand_schemes_fits_into_one_call(is_packed: bool) -> None:
+    """12 MB and more, by the bounds that every call has."""
+    body = json.dumps([listed(code, schemeName="A name " * 12) for code in range(100_000, 140_000)]).encode()
+    assert 12_000_000 < len(body) < 16_000_000
+    packed = {"Content_Encoding": "gzip"} if is_packed else {}
+    with (
+        ScriptedServer(lambda c: c.answer(gzip.compress(body, 1) if is_packed else body, **packed)) as server,
+        ProviderClient(PROVIDER, server.url) as client,
+    ):
+        fetched = client.fetch(Fetcher.NAV, [str(code) for code in range(100_000, 105_000)], now=NOW)
+        assert fetched.wire_bytes == server.sent
+    assert len(fetched.answer.observations) == 5000
+    assert fetched.answer.failures == ()

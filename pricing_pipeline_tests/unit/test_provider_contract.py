@@ -32,7 +32,7 @@ MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 
 
 def named(sample: Sample) -> str:
-    return f"{sample.provider}-{sample.fetcher}"
+    return f"{sample.provider}-{sample.fetcher}{'-latest' if sample.is_latest else ''}"
 
 
 def over(*samples: Sample) -> pytest.MarkDecorator:

@@ -401,7 +401,7 @@ BEGIN
     served AS (
         SELECT r.provider, count(*) AS pairs,
                -- Calls of many symbols share the price of the call; those of too few to share one do not.
-               sum((r.units_per_symbol + r.units_per_call::float8 / CASE WHEN r.alike < r.batch_from THEN 1 ELSE r.batch_size END) / r.ttl) AS units,
+               sum((r.units_per_symbol + r.units_per_call::float8 / CASE WHEN r.alike >= r.batch_from THEN least(r.alike, r.batch_size) ELSE 1 END) / r.ttl) AS units,
                sum(r.bytes / r.ttl) * 43200 AS bytes
         FROM routed r GROUP BY 1)
     SELECT p.provider, coalesce(s.pairs, 0), coalesce(s.units, 0), allowed.units, coalesce(s.bytes, 0)::bigint,
