@@ -613,6 +613,39 @@ MUTANTS = (
             ("a call asks for more units than are left", "fitting_tasks", "fitting >= most OR ", ""),
         )
     ),
+    *(
+        Mutant(
+            name,
+            f"{_FUNCTIONS}/claim.sql",
+            within,
+            old,
+            new,
+            (f"{_TESTS}/integration/test_lists.py::{test}",),
+        )
+        for name, within, old, new, test in (
+            (
+                "a list of all is asked for the sake of a few",
+                "cut_calls",
+                "WHEN waiting % size < least_size THEN",
+                "WHEN false THEN",
+                "test_f1_few_do_not_share_a_call_and_no_more_than_it_may_have",
+            ),
+            (
+                "what a list lacks is looked for in it again",
+                "pick_tasks",
+                "WHEN q.window_end = 'infinity' AND",
+                "WHEN false AND",
+                "test_f1_who_failed_is_alone_and_the_others_share_their_call",
+            ),
+            (
+                "a claim looks for a list's work among backfills",
+                "pick_for_list",
+                "IF allowed.before_urgency > 2 THEN",
+                "IF false THEN",
+                "test_f1_a_claim_over_a_deep_backfill_locks_few_tasks",
+            ),
+        )
+    ),
     Mutant(
         "claims of two providers look at once",
         f"{_FUNCTIONS}/claim.sql",

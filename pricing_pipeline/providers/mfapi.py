@@ -34,6 +34,7 @@ from pricing_pipeline.providers.base import (
     said,
     validate,
     validate_rows,
+    words_of,
 )
 from pricing_pipeline.providers.values import (
     Implausible,
@@ -164,7 +165,7 @@ class MfApi:
         if not isinstance(body, list):
             raise SchemaDrift(
                 "mfapi answered with something else than its list of all schemes "
-                f"(it begins {said(response.body[:80])!r}); nothing was stored. Each scheme is asked for alone next."
+                f"({words_of(response)!r}); nothing was stored. Each scheme is asked for alone next."
             )
         rows: dict[object, list[object]] = {code: [] for code in codes}
         for row in body:

@@ -248,6 +248,17 @@ def test_f6_an_opinion_takes_of_the_limits_what_is_left(core: Core) -> None:
     assert "leave no room" in str(claim(core)) or "used up" in str(claim(core))
 
 
+def test_f6_an_opinion_is_no_reason_to_ask_for_a_list_of_all(core: Core) -> None:
+    core.lift_limits()
+    core.rows("UPDATE pricing.provider_capabilities SET batch_from = 50 WHERE provider = 'yahoo'")
+    route_to_yahoo(core)
+    hold(core, "AAPL", "GOOG", "IBM")
+    for _ in range(3):
+        question = claim(core)
+        assert isinstance(question, Question)
+        assert (len(question.symbols), len(question.value_ids)) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("said", "basis", "verdict"),
     [("101.00", "raw", "agrees"), ("50.50", "splits", "agrees"), ("50.50", "raw", "disagrees")],

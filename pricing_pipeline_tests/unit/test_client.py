@@ -21,6 +21,7 @@ from pydantic import SecretStr
 from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Window
 from pricing_pipeline.errors import (
     KeyRefused,
+    Misconfigured,
     PlanRestricted,
     ProviderDown,
     ProviderError,
@@ -122,6 +123,38 @@ def test_b8_a_symbol_that_cannot_be_sent_does_not_stop_the_others() -> None:
         answer = client.fetch(Fetcher.QUOTE, ["A,B", "AAPL", "AAPL"], now=NOW).answer
     assert [o.symbol for o in answer.observations] == ["AAPL"]
     assert [f.symbol for f in answer.failures] == ["A,B"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fetcher", "count", "days", "words"),
+    [
+        (
+            "twelvedata",
+            Fetcher.QUOTE,
+            121,
+            0,
+            "at most 120 symbols in such a call for quote, and 121 .* Lower batch_size",
+        ),
+        (
+            "twelvedata",
+            Fetcher.DAILY_BARS,
+            11,
+            5000,
+            "at most 10 .* Lower window_batch_size or window_days_per_call",
+        ),
+        ("yahoo", Fetcher.DAILY_BARS, 2, 0, "at most 1 .*provider = 'yahoo' and fetcher = 'daily_bars'"),
+        ("fmp", Fetcher.QUOTE, 101, 0, "at most 100 .* of pricing.provider_capabilities"),
+        ("mfapi", Fetcher.NAV, 5001, 0, "at most 5000 "),
+    ],
+)
+def test_b8_more_symbols_than_a_provider_takes_are_told_with_where_that_is_set(
+    name: str, fetcher: Fetcher, count: int, days: int, words: str
+) -> None:
+    window = Window(NOW.date() - timedelta(days=days - 1), NOW.date()) if days else None
+    symbols = [str(number + 1) for number in range(count)]
+    client = ProviderClient(PROVIDERS[name], "http://127.0.0.1:1", SecretStr(KEY))
+    with client, pytest.raises(Misconfigured, match=words):
+        client.fetch(fetcher, symbols, window, now=NOW)
 
 
 def test_b18_the_data_type_must_match_the_fetcher() -> None:
