@@ -52,6 +52,7 @@ class Expected:
     run_after: datetime | None = None
     errors: list[str] = field(default_factory=list)
     finished_at: datetime | None = None
+    resolved_at: datetime | None = None
 
     def note(self, kind: str) -> None:
         """The history keeps the first entry and the last ten, and says that others are left out."""
@@ -283,19 +284,24 @@ class QueueMachine(RuleBasedStateMachine):
         rows = self._rows("SELECT task_id, outcome, live_id FROM pricing.retry_tasks(%s)", [ids])
         assert {row.task_id: (row.outcome, row.live_id) for row in rows} == expected
         for task in (self.tasks[number] for number in ids if expected[number][0] == "retried"):
-            task.status, task.attempt, task.enqueued_at, task.finished_at = "pending", 0, self.now, None
+            task.status, task.attempt, task.enqueued_at = "pending", 0, self.now
+            task.finished_at = task.resolved_at = None
             task.note("retried")
             self.demand[task.pair].forget(None)
 
     @rule(data_type=st.sampled_from([QUOTE, DAILY]))
     def change_route(self, data_type: str) -> None:
-        """Which ends the hold-off of its pairs."""
+        """Which ends the hold-off of its pairs, and settles what the old one did not know."""
         self.connection.execute(
             "UPDATE pricing.provider_routing SET provider = provider WHERE data_type = %s", [data_type]
         )
         for (kind, _), wanted in self.demand.items():
             if kind == data_type and wanted.held_until is not None:
                 wanted.forget(self.now if wanted.due_at is None else min(wanted.due_at, self.now))
+
+        for task in self.tasks.values():
+            if task.status == "failed" and task.pair[0] == data_type and task.errors[-1] == PERMANENT:
+                task.resolved_at = task.resolved_at or self.now
 
     @rule(data_type=st.sampled_from([QUOTE, DAILY]))
     def retire_and_bring_back(self, data_type: str) -> None:
@@ -320,9 +326,9 @@ class QueueMachine(RuleBasedStateMachine):
             if task.finished_at is None:
                 continue
             weeks = int(self.now.timestamp() // 604_800) - int(task.finished_at.timestamp() // 604_800)
-            is_old = self.now - task.finished_at > timedelta(days=90)
-            # Leaves go round in eight weeks; of the dead, what failed is kept, for nothing here resolves it.
-            if (task.status == "completed" and weeks % 8 >= 2) or (task.status == "cancelled" and is_old):
+            is_old = task.resolved_at is not None and self.now - task.resolved_at > timedelta(days=90)
+            # Leaves go round in eight weeks; the dead are kept until nobody has needed them for long.
+            if (task.status == "completed" and weeks % 8 >= 2) or (task.is_dead and is_old):
                 del self.tasks[number]
 
     # What must hold
@@ -417,7 +423,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _withdraw(self, task: Expected, kind: str) -> None:
         self._lose(task, kind, "cancelled")
-        task.run_after, task.finished_at = None, self.now
+        task.run_after, task.finished_at, task.resolved_at = None, self.now, self.now
 
     def _any_tasks(self, data: st.DataObject) -> list[int]:
         """A few tasks in whatever state."""
