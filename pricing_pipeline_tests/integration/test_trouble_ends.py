@@ -13,7 +13,7 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.outage_world import OutageWorld, freeze
+from pricing_pipeline_tests.outage_world import OutageWorld, freeze, fresh_world
 from pricing_pipeline_tests.refreshing import symbols
 
 template = sample_template
@@ -23,17 +23,7 @@ Make = Callable[..., OutageWorld]
 
 @pytest.fixture
 def world(core: Core) -> Make:
-    """Makes a world of so many pairs, all of them fresh."""
-
-    def make(count: int, batch_size: int = 1) -> OutageWorld:
-        freeze(core)
-        core.lift_limits(batch_size)
-        made = OutageWorld(core, symbols(count))
-        made.pass_by(2)
-        assert set(made.states().values()) == {"fresh"}
-        return made
-
-    return make
+    return lambda count, batch_size=1: fresh_world(core, count, batch_size)
 
 
 def why(core: Core, symbol: str) -> demand.Why:
