@@ -202,6 +202,17 @@ def test_b6_a_held_pair_is_judged_for_two_clients_who_come_at_once(core: Core, c
     assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["fresh"]
 
 
+def test_b6_a_viewer_sees_a_held_pair_as_its_own_judge_does(core: Core, clock: Clock) -> None:
+    """Whatever its due_at says: that is by the TTL of holders."""
+    core.judge_by("SELECT stamp <= pricing.clock() - make_interval(mins => ttl_minutes)", QUOTE)
+    old_and_held(core, clock)
+    with core.engine.connect() as other:
+        other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
+        look(core, "ann")
+        core.enqueue_due()
+    assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["due"]
+
+
 def test_b6_a_held_pair_that_was_locked_at_the_first_look_is_judged_within_a_minute(
     core: Core, clock: Clock
 ) -> None:
