@@ -372,7 +372,7 @@ CREATE TABLE pricing.corporate_actions (
     old_shares numeric  -- ... for so many old ones.
     amount bigint  -- Of a dividend: cash for one share as it was on that day, before taxes, in units of 10^-scale. Several of one day are one.
     scale smallint  -- Decimals of amount.
-    currency text  -- Of a dividend: ISO 4217 code; NULL = that of the prices.
+    currency text  -- Of a dividend: ISO 4217 or a coin (USDT); NULL = that of the prices.
     provider text NOT NULL  -- Who said so; "by hand" is a person, named by entered_by.
     call_id bigint NOT NULL  -- The call that brought it; 0 = none, it was entered by hand.
     recorded_at timestamp with time zone NOT NULL  -- When we came to believe it.
@@ -620,7 +620,7 @@ CREATE TABLE pricing.instruments (
     asset_class text NOT NULL  -- Which data types it belongs to: those of the same class.
     symbol text NOT NULL  -- Its name at the providers.
     name text  -- For people.
-    currency text  -- ISO 4217; learned from the first answer where it is not given. Values in another currency are held.
+    currency text  -- ISO 4217 or a coin (USDT); learned from the first answer where it is not given. Values in another currency are held.
     scale smallint NOT NULL DEFAULT 2  -- Least number of decimals its prices are stored with; a source with more keeps more.
     update_mode text NOT NULL DEFAULT 'api'::text  -- api = refreshed; manual = left alone.
     is_active boolean NOT NULL DEFAULT true  -- False = left alone.
@@ -630,7 +630,7 @@ CREATE TABLE pricing.instruments (
     listed_on date  -- First day of trading, where a person has given it; no backfill asks for earlier days. pricing.listed_from also knows what answers have shown.
     CONSTRAINT instruments_pkey PRIMARY KEY (asset_class, symbol)
     CONSTRAINT instrument_has_calendar FOREIGN KEY (calendar) REFERENCES pricing.calendars(calendar)
-    CONSTRAINT currency_is_iso CHECK ((currency ~ '^[A-Z]{3}$'::text))
+    CONSTRAINT currency_is_code CHECK ((currency ~ '^[A-Z]{3,5}$'::text))
     CONSTRAINT scale_is_sane CHECK (((scale >= 0) AND (scale <= 12)))
     CONSTRAINT symbol_is_sane CHECK ((((length(symbol) >= 1) AND (length(symbol) <= 40)) AND (symbol ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$'::text)))
     CONSTRAINT update_mode_is_known CHECK ((update_mode = ANY (ARRAY['api'::text, 'manual'::text])))
@@ -649,7 +649,7 @@ CREATE TABLE pricing.latest_prices (
     symbol text NOT NULL  -- What it is the price of.
     amount bigint NOT NULL  -- Price in units of 10^-scale.
     scale smallint NOT NULL  -- Decimals of amount.
-    currency text  -- ISO 4217 code; NULL = the source names none.
+    currency text  -- ISO 4217 or a coin (USDT); NULL = the source names none.
     observed_at timestamp with time zone NOT NULL  -- The source's time; midnight UTC of the trading day for daily values.
     fetched_at timestamp with time zone NOT NULL  -- When a provider last confirmed it; advances with every valid answer.
     provider text NOT NULL  -- Who said so.
@@ -774,7 +774,7 @@ CREATE TABLE pricing.price_history (
     high_amount bigint  -- High of a daily bar, in units of 10^-scale.
     low_amount bigint  -- Low of a daily bar, in units of 10^-scale.
     scale smallint NOT NULL  -- Decimals of the amounts.
-    currency text  -- ISO 4217 code; NULL = the source names none.
+    currency text  -- ISO 4217 or a coin (USDT); NULL = the source names none.
     volume numeric  -- Traded volume of a daily bar, in shares or contracts.
     provider text NOT NULL  -- Who said so.
     call_id bigint NOT NULL  -- The call that brought it.
@@ -798,7 +798,7 @@ CREATE TABLE pricing.price_revisions (
     high_amount bigint  -- High, in units of 10^-scale.
     low_amount bigint  -- Low, in units of 10^-scale.
     scale smallint NOT NULL  -- Decimals of the amounts.
-    currency text  -- ISO 4217 code.
+    currency text  -- As in price_history.
     volume numeric  -- Traded volume.
     provider text NOT NULL  -- Who had said so.
     call_id bigint NOT NULL  -- The call that had brought it.

@@ -118,7 +118,7 @@ class Observation:
 
     `close` is the price, the close of the bar, or the NAV. `observed_at` is the source's time in
     UTC; for daily values it is midnight UTC of the trading day. `text` keeps the source's own
-    spelling of the price. `currency` is ISO 4217, or None where the source does not say.
+    spelling of the price. `currency` is ISO 4217 or a coin, or None where the source does not say.
     `adjustment` is of the four prices and, the other way round, of the volume. `quality` says which of the others
     were dropped beside the close, and why; None where none was.
     """
@@ -154,7 +154,7 @@ class Split:
 class Dividend:
     """Cash for one share as it was on `ex_on`, the first day that trades without it; all of one day in one.
 
-    `currency` is ISO 4217, or None where the source does not say.
+    `currency` is ISO 4217 or a coin, or None where the source does not say.
     """
 
     symbol: str

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pricing_pipeline.db.conflicts import LOCKED_PAGE
+
 _LOG = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5.0
 """How long a provider with work waits for a thread, at most, while more urgent ones are busy."""
@@ -53,9 +55,7 @@ class FairOrder:
         # A claim of another worker takes moments: only what stays locked is worth a word.
         if before is not None and before.seconds == _SHORT_SECONDS:
             _LOG.warning(
-                "%s is passed over, for another session has locked its row; docs/operations.md, "
-                '"Something is locked", tells how to find that session',
-                provider,
+                "%s is passed over, for another session has locked its row; %s", provider, LOCKED_PAGE
             )
 
     def is_free(self, provider: str) -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pricing_pipeline import demand, limits, opinions, queue, registry, reviews, settling
-from pricing_pipeline.db.conflicts import is_locked
+from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_locked
 from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
@@ -61,7 +61,6 @@ _EXTEND_LEASES_SECONDS = 15.0
 _SETTLED_AT_ONCE = 4
 """Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
 wait for the others."""
-_LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
 _LONGEST_CALL_SECONDS = 300.0
 """A call older than that hangs for good: its lease is left to run out."""
 
@@ -282,7 +281,7 @@ class Refresher:
         except DBAPIError as error:
             if not is_locked(error):
                 raise
-        _LOG.warning("a step is passed over, for another session has locked what it needs; %s", _LOCKED_PAGE)
+        _LOG.warning("a step is passed over, for another session has locked what it needs; %s", LOCKED_PAGE)
         return None
 
     def _register_keys(self) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue, quotes
 from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together, trimmed_of
-from pricing_pipeline.db.conflicts import is_conflict, is_locked, is_refusal, transact
+from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
     Answer,
@@ -382,10 +382,7 @@ def _give_back(engine: Engine, call: Call, error: ProviderError, *, pause: float
 
 def _put_off(engine: Engine, call: Call, ids: set[int]) -> None:
     """Another session has locked what an answer changes: its tasks wait a while, and cost no attempt."""
-    said = (
-        "the answer could not be stored, for another session has locked a row of it; "
-        'docs/operations.md, "Something is locked", tells how to find that session'
-    )
+    said = f"the answer could not be stored, for another session has locked a row of it; {LOCKED_PAGE}"
     _LOG.warning(
         "call %d to %s: %d of its tasks wait for %.0f s: %s",
         call.id,

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import re
-import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
@@ -28,7 +25,8 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import NoMasterKey, SettingsError
-from pricing_pipeline.ports import LOOPBACK, answers_grpc, require_free_port
+from pricing_pipeline.ports import LOOPBACK, require_free_port
+from pricing_pipeline.probes import answers_grpc, answers_http, listens
 from pricing_pipeline.processes import without_libpq_variables
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
@@ -97,7 +95,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "dagster-webserver",
                 [*_WORKSPACE, "-h", LOOPBACK, "-p", str(web_port)],
                 without_keys(environment),
-                ready=lambda: _answers(f"{urls['dagster']}/server_info"),
+                ready=lambda: answers_http(f"{urls['dagster']}/server_info"),
             )
         )
         supervisor.wait_until_ready("dagster-webserver")
@@ -216,7 +214,7 @@ def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Chil
         "pricing_pipeline.cli",
         environment,
         ["sandbox", *options],
-        ready=lambda: _answers(f"{url}/_sandbox/health"),
+        ready=lambda: answers_http(f"{url}/_sandbox/health"),
     )
 
 
@@ -232,7 +230,7 @@ def _code_server(environment: dict[str, str]) -> Child:
         arguments,
         environment,
         name="code-server",
-        ready=lambda: _listens(path),
+        ready=lambda: listens(path),
         # What listens is a proxy. What answers is its child, which it does not start again when that has ended.
         answers=lambda: answers_grpc(path, "/api.DagsterApi/Ping", _PING_SECONDS),
     )
@@ -275,18 +273,3 @@ def _program(
     """A command that was installed beside our own interpreter."""
     argv: list[str | Path] = [Path(sys.executable).parent / program, *arguments]
     return Child(name or program, argv, environment, ready, answers)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=2.0, trust_env=False).is_success
-    except httpx.HTTPError:
-        return False
-
-
-def _listens(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(path) == 0
-
-
-logging.getLogger("httpx").setLevel(logging.WARNING)

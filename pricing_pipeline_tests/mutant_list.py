@@ -32,6 +32,7 @@ _OPINIONS = f"{_TESTS}/integration/test_opinions.py"
 _BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 _OUTAGES = f"{_TESTS}/integration/test_outages.py"
+_TROUBLE = f"{_TESTS}/integration/test_trouble_ends.py"
 _FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 _SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
@@ -859,5 +860,53 @@ MUTANTS = (
         "w.failing_since >= over.since AND ",
         "",
         (_OUTAGES,),
+    ),
+    Mutant(
+        "a refusal of a symbol alone is never its own fault",
+        f"{_FUNCTIONS}/outages.sql",
+        "others_were_answered",
+        "coalesce(bool_and(o.since > pricing.failing_since(q.errors)), false)",
+        "false",
+        (_TROUBLE,),
+    ),
+    Mutant(
+        "a symbol that one provider could not be asked for is at fault",
+        f"{_FUNCTIONS}/queue.sql",
+        "fail_tasks",
+        "PERFORM pricing.bury_by_trouble(held, entry, message);",
+        "",
+        (_TROUBLE,),
+    ),
+    Mutant(
+        "probes ask for the same data type again and again",
+        f"{_FUNCTIONS}/outages.sql",
+        "probe_from",
+        "o.last_fault_at NULLS FIRST, ",
+        "",
+        (_TROUBLE,),
+    ),
+    Mutant(
+        "what was judged in the background is believed for a viewer",
+        f"{_FUNCTIONS}/freshness.sql",
+        "watched_pairs",
+        "CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)",
+        "CASE WHEN false THEN false",
+        (_TROUBLE, _FRESHNESS_MODEL),
+    ),
+    Mutant(
+        "a type is fresh whose prices are mostly outdated",
+        "pricing_pipeline/demand.py",
+        "",
+        "self.late == 0 and self.fresh > self.outdated",
+        "self.late == 0 and self.fresh > 0",
+        (_FRESHNESS, f"{_TESTS}/orchestration/test_sensors.py"),
+    ),
+    Mutant(
+        "a symbol that fails again and again counts against its provider",
+        f"{_FUNCTIONS}/breakers.sql",
+        "calls_that_count",
+        " WHERE NOT j.is_own",
+        "",
+        (_TROUBLE,),
     ),
 )

@@ -24,6 +24,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.refreshing import symbols
 
 START = datetime(2026, 3, 10, 15, tzinfo=UTC)
 TTL, GRACE = timedelta(minutes=1), timedelta(seconds=30)
@@ -50,6 +51,16 @@ def freeze(core: Core) -> None:
     )
     # What would fetch the pair elsewhere is another story.
     core.rows("DELETE FROM pricing.provider_routing WHERE rank > 1")
+
+
+def fresh_world(core: Core, count: int, batch_size: int = 1) -> OutageWorld:
+    """A world of so many pairs, all of them fresh. A call asks for `batch_size` of them."""
+    freeze(core)
+    core.lift_limits(batch_size)
+    world = OutageWorld(core, symbols(count))
+    world.pass_by(2)
+    assert set(world.states().values()) == {"fresh"}
+    return world
 
 
 class OutageWorld:

@@ -14,7 +14,18 @@ from pathlib import Path
 
 PROVIDERS = Path(__file__).parents[1] / "pricing_pipeline" / "providers"
 SHARED = frozenset(
-    {"__init__", "base", "client", "configured", "flat", "noise", "splits", "transport", "values"}
+    {
+        "__init__",
+        "base",
+        "client",
+        "configured",
+        "currencies",
+        "flat",
+        "noise",
+        "splits",
+        "transport",
+        "values",
+    }
 )
 
 _IMPORTS = frozenset(

@@ -12,7 +12,6 @@ from pricing_pipeline.domain import Adjust, Window
 from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_CURRENCY = re.compile(r"[A-Z]{3}")
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
@@ -53,9 +52,11 @@ def identifier(given: str, source: str) -> UUID:
 
 
 def currency_code(given: str, option: str) -> str:
-    """An ISO 4217 code. Else a usage error."""
-    if not _CURRENCY.fullmatch(given.upper()):
-        raise typer.BadParameter(f"{option} {given!r} is no currency. Write its three letters, like USD")
+    """A code that prices may be in. Else a usage error."""
+    from pricing_pipeline.providers.currencies import CURRENCIES
+
+    if given.upper() not in CURRENCIES:
+        raise typer.BadParameter(f"{option} {given!r} is no currency that is known. Write a code like USD")
     return given.upper()
 
 

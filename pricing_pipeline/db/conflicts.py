@@ -39,6 +39,10 @@ def transact(engine: Engine, work: Callable[[Connection], T]) -> T:
     raise AssertionError("unreachable")
 
 
+LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that session'
+"""What a message about a locked row ends with."""
+
+
 def is_conflict(error: DBAPIError) -> bool:
     """Another session was in the way; the same transaction may well succeed."""
     return _sqlstate(error) in _CONFLICT_SQLSTATES

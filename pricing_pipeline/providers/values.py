@@ -261,10 +261,10 @@ def _ordinals(rows: Rows, name: str) -> Column | None:
 
 
 def major_unit(currency: str) -> tuple[str, int]:
-    """The ISO 4217 code for `currency`, and the power of ten that turns its quotes into that unit.
+    """The code of CURRENCIES for `currency`, and the power of ten that turns its quotes into that unit.
 
-    Pence sterling (`GBp`) give `("GBP", -2)`; coins that prices are told in (`BTC`) stand for themselves. Raises
-    Implausible for what is no currency.
+    Pence sterling (`GBp`) give `("GBP", -2)`; coins that prices are told in (`BTC`, `USDT`) stand for themselves.
+    Raises Implausible for what is no currency.
     """
     if currency in PARTS:
         return PARTS[currency]

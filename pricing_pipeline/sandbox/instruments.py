@@ -24,7 +24,7 @@ FIRST_SCHEME, UNKNOWN_SCHEMES_FROM = 100_000, 900_000
 
 _NEW_YORK, _UTC, _KOLKATA = ZoneInfo("America/New_York"), ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")
 _EQUITY_SYMBOL = re.compile(r"[A-Z][A-Z0-9._-]{0,19}")
-_PAIR = re.compile(r"([A-Z]{2,5})/([A-Z]{3})")
+_PAIR = re.compile(r"([A-Z]{2,5})/([A-Z]{3,4})")
 
 
 class Kind(StrEnum):
@@ -101,7 +101,10 @@ _CURRENCIES = {
     "USD": ("US Dollar", "1"),
     "ZAR": ("South African Rand", "0.0546"),
 }
+_STABLE_COINS = {"USDC": ("USD Coin", "1"), "USDT": ("Tether", "1")}
+"""Other coins are quoted in them."""
 _COINS = {
+    **_STABLE_COINS,
     "ADA": ("Cardano", "0.45"),
     "BNB": ("Binance Coin", "580"),
     "BTC": ("Bitcoin", "62000"),
@@ -187,7 +190,8 @@ def _equity(symbol: str) -> Instrument:
 
 def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
     coin = _COINS.get(base)
-    left, right = coin or _CURRENCIES.get(base), _CURRENCIES.get(quote)
+    left = coin or _CURRENCIES.get(base)
+    right = _CURRENCIES.get(quote) or (_STABLE_COINS.get(quote) if coin else None)
     if left is None or right is None or base == quote:
         return None
     anchor = int(Decimal(left[1]) / Decimal(right[1]) * UNITS)

@@ -26,7 +26,7 @@ MOST_SYMBOLS = 20
 _CHART, _SPARK = "v8/finance/chart/", "v7/finance/spark"
 _RANGES = {"1d": 1, "5d": 7, "1mo": 31, "3mo": 92, "6mo": 183, "1y": 366, "5y": 1827, "max": 36_525}
 """Calendar days of a `range`."""
-_PAIR, _COIN = re.compile(r"([A-Z]{3})([A-Z]{3})=X"), re.compile(r"([A-Z]{2,5})-([A-Z]{3})")
+_PAIR, _COIN = re.compile(r"([A-Z]{3})([A-Z]{3})=X"), re.compile(r"([A-Z]{2,5})-([A-Z]{3,4})")
 _TYPES = {Kind.EQUITY: "EQUITY", Kind.FOREX: "CURRENCY", Kind.CRYPTO: "CRYPTOCURRENCY"}
 _TOO_FAST = Reply(429, b"Edge: Too Many Requests", "text/plain")
 _CONSENT = Reply(307, b"", "text/html; charset=utf-8", {"Location": "https://consent.example/consent"})

@@ -162,6 +162,7 @@ def test_errors_are_one_sentence(cli: CommandLine, core: Core) -> None:
         ((*add, "--dividend", "NaN"), "is no amount", 2),
         ((*add, "--dividend", "-1"), "is no amount", 2),
         ((*add, "--dividend", "1", "--currency", "dollars"), "is no currency", 2),
+        ((*add, "--dividend", "1", "--currency", "XXZ"), "is no currency that is known", 2),
         ((*add, "--split", "4:1", "--currency", "USD"), "leave it out with --split", 2),
         (("actions", "add", "AAPL", "yesterday", "--split", "4:1"), "is not a day", 2),
         (("actions", "add", "NOPE", "2020-08-31", "--split", "4:1"), "no instrument is called NOPE", 1),

@@ -13,8 +13,8 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.outage_world import GRACE, TTL, OutageWorld, freeze
-from pricing_pipeline_tests.refreshing import refreshing, symbols, work_until
+from pricing_pipeline_tests.outage_world import GRACE, TTL, OutageWorld, freeze, fresh_world
+from pricing_pipeline_tests.refreshing import refreshing, work_until
 from pricing_pipeline_tests.sandbox_server import running_sandbox
 
 template = sample_template
@@ -24,17 +24,7 @@ Make = Callable[..., OutageWorld]
 
 @pytest.fixture
 def world(core: Core) -> Make:
-    """Makes a world of so many pairs, all of them fresh."""
-
-    def make(count: int, batch_size: int = 100) -> OutageWorld:
-        freeze(core)
-        core.lift_limits(batch_size)
-        made = OutageWorld(core, symbols(count))
-        made.pass_by(2)
-        assert set(made.states().values()) == {"fresh"}
-        return made
-
-    return make
+    return lambda count, batch_size=100: fresh_world(core, count, batch_size)
 
 
 def dies(world: OutageWorld, seconds: float = 400) -> None:

@@ -41,6 +41,8 @@ def test_f1_clients_read_the_sandbox_in_every_style(style):
         seen = {one.symbol: one for one in quotes.answer.observations}
         assert set(seen) == {"AAPL", "EUR/USD", "BTC/USD"}
         assert {one.currency for one in seen.values()} == {"USD"}
+        (coin,) = twelvedata.fetch(Fetcher.QUOTE, ["BTC/USDT"], None).answer.observations
+        assert coin.currency == "USDT"
         assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in seen.values())
         assert [(one.symbol, one.kind) for one in quotes.answer.failures] == [
             ("NOPE", FailureKind.UNKNOWN_SYMBOL)
@@ -51,7 +53,7 @@ def test_f1_clients_read_the_sandbox_in_every_style(style):
         assert (navs[0].observed_at, navs[0].currency) == (datetime(2026, 11, 17, tzinfo=UTC), "INR")
         failures = mfapi.fetch(Fetcher.NAV, ["950000"], None).answer.failures
         assert [one.kind for one in failures] == [FailureKind.UNKNOWN_SYMBOL]
-        assert [call["units"] for call in sandbox.calls("twelvedata")] == [4, 1]
+        assert [call["units"] for call in sandbox.calls("twelvedata")] == [4, 1, 1]
 
 
 def test_g6_the_client_reads_thirteen_years_to_the_last_digit():
@@ -97,6 +99,8 @@ def test_a11_yahoos_client_reads_the_sandbox(style):
             }
             assert {one.kind for one in answer.failures} <= {FailureKind.UNKNOWN_SYMBOL}
             assert all(0 <= (NOON - one.observed_at).total_seconds() < 60 for one in answer.observations)
+        (coin,) = yahoo.fetch(Fetcher.QUOTE, ["BTC-USDT"], now=NOON).answer.observations
+        assert coin.currency == "USDT"
         days = [
             one.observed_at.day
             for one in yahoo.fetch(Fetcher.DAILY_BARS, ["AAPL"], now=NOON).answer.observations

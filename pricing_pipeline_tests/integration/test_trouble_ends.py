@@ -13,7 +13,7 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.outage_world import OutageWorld, freeze
+from pricing_pipeline_tests.outage_world import OutageWorld, freeze, fresh_world
 from pricing_pipeline_tests.refreshing import symbols
 
 template = sample_template
@@ -23,17 +23,7 @@ Make = Callable[..., OutageWorld]
 
 @pytest.fixture
 def world(core: Core) -> Make:
-    """Makes a world of so many pairs, all of them fresh."""
-
-    def make(count: int, batch_size: int = 1) -> OutageWorld:
-        freeze(core)
-        core.lift_limits(batch_size)
-        made = OutageWorld(core, symbols(count))
-        made.pass_by(2)
-        assert set(made.states().values()) == {"fresh"}
-        return made
-
-    return make
+    return lambda count, batch_size=1: fresh_world(core, count, batch_size)
 
 
 def why(core: Core, symbol: str) -> demand.Why:
@@ -210,6 +200,17 @@ def test_b6_a_held_pair_is_judged_for_two_clients_who_come_at_once(core: Core, c
     assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["late"]
     core.refresh()
     assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["fresh"]
+
+
+def test_b6_a_viewer_sees_a_held_pair_as_its_own_judge_does(core: Core, clock: Clock) -> None:
+    """Whatever its due_at says: that is by the TTL of holders."""
+    core.judge_by("SELECT stamp <= pricing.clock() - make_interval(mins => ttl_minutes)", QUOTE)
+    old_and_held(core, clock)
+    with core.engine.connect() as other:
+        other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
+        look(core, "ann")
+        core.enqueue_due()
+    assert [row.state for row in core.rows("SELECT state FROM pricing.watched_pairs()")] == ["due"]
 
 
 def test_b6_a_held_pair_that_was_locked_at_the_first_look_is_judged_within_a_minute(

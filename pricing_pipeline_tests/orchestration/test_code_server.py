@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,17 +17,13 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
+from pricing_pipeline.probes import answers_grpc, listens
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_dagster import an_instance
 from pricing_pipeline_tests.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"
-
-
-def listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def code_server(
         start_new_session=True,
     ) as process:
         try:
-            wait_until(lambda: listens(path))
+            wait_until(lambda: listens(str(path)))
             yield process
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -99,6 +94,38 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
         skips = [tick.skip_reason for tick in ticks(instance)]
         assert any("reloading: the registry changed from version" in str(reason) for reason in skips)
         assert code_server.poll() is None
+
+
+PING = "/api.DagsterApi/Ping"
+
+
+def test_g2_a_code_server_answers_until_it_is_frozen(
+    code_server: subprocess.Popen[bytes], core: Core, open_folder: Path
+) -> None:
+    path = str(open_folder / "code.sock")
+    wait_until(lambda: answers_grpc(path, PING, 5.0))
+    assert not answers_grpc(path, "/api.DagsterApi/NoSuchMethod", 60.0)
+    os.kill(code_server.pid, signal.SIGSTOP)
+    assert not answers_grpc(path, PING, 0.2)
+    os.kill(code_server.pid, signal.SIGCONT)
+    wait_until(lambda: answers_grpc(path, PING, 5.0))
+
+
+def test_g2_who_asks_a_code_server_starts_no_threads(
+    code_server: subprocess.Popen[bytes], core: Core, open_folder: Path
+) -> None:
+    """Whoever starts processes must have none: a fork copies the locks that they hold."""
+    script = (
+        "import sys, psutil; from pricing_pipeline.probes import answers_grpc;"
+        "print(answers_grpc(sys.argv[1], sys.argv[2], 5.0), psutil.Process().num_threads())"
+    )
+    asked = [sys.executable, "-c", script, str(open_folder / "code.sock"), PING]
+
+    def says() -> str:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+    wait_until(lambda: says().startswith("True"))
+    assert says() == "True 1"
 
 
 def ticks(instance: dg.DagsterInstance) -> list[object]:

@@ -256,6 +256,24 @@ def test_g2_no_event_before_the_first_answer_to_a_viewer_who_comes_back(
     assert (told(late), judged(late)) == ([], {NAV: False}), "not after a quarter of the TTL, six hours"
 
 
+@pytest.mark.parametrize(("came_back", "is_told"), [(1, True), (2, False)])
+def test_g2_a_type_is_vouched_for_while_viewers_see_more_fresh_prices_than_outdated_ones(
+    stage: Stage, core: Core, clock: Clock, came_back: int, is_told: bool
+) -> None:
+    old = [(QUOTE, symbol) for symbol in ("IBM", "MSFT")][:came_back]
+    core.heartbeat("bob", *old)
+    core.refresh()
+    core.unsubscribe("bob", *old)
+    clock.advance(3600)
+    core.clean()
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NVDA"))
+    core.refresh()
+    if came_back == 2:
+        core.unsubscribe("ann", (QUOTE, "NVDA"))
+    core.heartbeat("bob", *old)
+    assert told(stage.tick(SENSOR)) == [QUOTE] * is_told
+
+
 def test_g2_on_time_fails_when_nothing_at_all_is_served(stage: Stage, core: Core, clock: Clock) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()

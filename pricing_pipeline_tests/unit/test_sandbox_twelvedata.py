@@ -161,7 +161,7 @@ def test_a_missing_or_wrong_key_is_401_and_costs_nothing(headers):
 
 
 @pytest.mark.parametrize(
-    "symbol", ["NOPE", "NOPE123", "nope", "NOPE/USD", "lower case", "EUR/XXX", "", "^GSPC"]
+    "symbol", ["NOPE", "NOPE123", "nope", "NOPE/USD", "lower case", "EUR/XXX", "EUR/USDT", "", "^GSPC"]
 )
 def test_unknown_symbols_are_404_today(symbol):
     reply = Asked().twelvedata("quote", symbol=symbol)

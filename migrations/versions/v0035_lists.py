@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0034"
-down_revision = "0033"
+revision = "0035"
+down_revision = "0034"
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0034_lists.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0035_lists.sql").read_text())

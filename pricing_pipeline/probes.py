@@ -1,0 +1,44 @@
+"""Whether a server that we started answers: over HTTP, over gRPC, or at all.
+
+Nothing here starts a thread: the supervisor asks, and who starts processes must have none. gRPC's own client does.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import httpx
+
+
+def answers_http(url: str) -> bool:
+    """Whether a GET succeeds within 2 s."""
+    try:
+        return httpx.get(url, timeout=2.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def answers_grpc(socket_path: str, method: str, seconds: float) -> bool:
+    """Whether the gRPC server on a unix socket answers a call of a method that takes an empty message.
+
+    Only a message counts, which begins with five bytes of its own; an error has none. `seconds` bounds each wait.
+    """
+    # There is no TLS on a unix socket; a context that verifies takes 20 ms to make.
+    transport = httpx.HTTPTransport(uds=socket_path, http1=False, http2=True, verify=False)
+    headers = {"content-type": "application/grpc", "te": "trailers"}
+    try:
+        with httpx.Client(transport=transport, timeout=seconds, trust_env=False) as client:
+            answer = client.post(f"http://localhost{method}", headers=headers, content=bytes(5))
+            return len(answer.content) >= 5
+    except httpx.HTTPError:
+        return False
+
+
+def listens(socket_path: str) -> bool:
+    """Whether somebody listens on a unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(socket_path) == 0
+
+
+logging.getLogger("httpx").setLevel(logging.WARNING)

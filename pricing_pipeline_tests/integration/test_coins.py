@@ -1,0 +1,57 @@
+"""Prices in coins, whose codes may have four letters: asked, stored and shown like those in dollars."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from pricing_pipeline.refresh import Refresher
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.refreshing import calls, is_idle, work_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+template = sample_template
+
+COIN = "crypto_quote"
+
+
+@pytest.mark.parametrize("coin", ["USDT", "USDC"])
+def test_a9_a_price_in_a_coin_is_stored_and_shown(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, cli: CommandLine, coin: str
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, asset_class)"
+        " VALUES (:name, 'quote', 2, 'crypto')",
+        name=COIN,
+    )
+    core.heartbeat("ann", (COIN, f"BTC/{coin}"))
+    work_until(refresher, is_idle(core))
+    assert calls(sandbox, TWELVEDATA) == [("/quote", 1, 200)]
+    assert core.one("SELECT currency FROM pricing.instruments WHERE symbol LIKE 'BTC/%'") == coin
+    assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 0
+    (price,) = cli("price", f"BTC/{coin}", "--json").json["prices"]
+    assert (price["currency"], price["provider"]) == (coin, TWELVEDATA)
+    assert price["price"] == f"{core.latest(f'BTC/{coin}', COIN).price.normalize():f}"  # type: ignore[union-attr]
+    assert coin in cli("price", f"BTC/{coin}").stdout.replace(f"BTC/{coin}", "")
+
+
+@pytest.mark.parametrize("code", ["XXZ", "GBZ", "USDX"])
+def test_b18_a_price_in_no_currency_that_is_known_is_refused_and_the_code_told(
+    core: Core, sandbox: RunningSandbox, refresher: Refresher, code: str
+) -> None:
+    sandbox.behave("currency", value=code, provider=TWELVEDATA)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    work_until(refresher, lambda: core.one("SELECT count(*) FROM pricing.quarantined_values"))
+    assert core.latest("AAPL") is None
+    (told,) = core.rows("SELECT reason FROM pricing.quarantined_values")
+    assert f"currency '{code}' is neither an ISO 4217 code nor a coin" in told.reason
+
+
+@pytest.mark.parametrize("code", ["", "US", "usd", "USDTTT", "US D", "USD\n"])
+def test_b18_the_database_refuses_what_is_no_code(core: Core, code: str) -> None:
+    with pytest.raises(IntegrityError, match="currency_is_code"):
+        core.rows(
+            "INSERT INTO pricing.instruments (asset_class, symbol, currency) VALUES ('crypto', 'X', :code)",
+            code=code,
+        )
