@@ -23,7 +23,7 @@ from sqlalchemy import make_url
 
 from pricing_pipeline import credentials, master_keys, registry, sample
 from pricing_pipeline.children import Child
-from pricing_pipeline.db.databases import ensure_database
+from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
@@ -156,6 +156,7 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
         dagster = settings.dagster_url.get_secret_value()
     elif settings.database_url is not None:
         ensure_database(worker, "dagster")
+    require_usable(dagster)
     return worker, owner, dagster
 
 

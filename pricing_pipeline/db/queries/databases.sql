@@ -3,5 +3,5 @@
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name);
 
 -- name: create
--- Followed by the quoted name.
-CREATE DATABASE
+-- With its quoted name. Of another template it would take the encoding, which may not be UTF8.
+CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0
