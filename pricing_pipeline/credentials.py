@@ -94,7 +94,7 @@ def store(
 
 
 def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
-    """Forget a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential when none is stored."""
+    """Forget a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential for none."""
     parameters = {"provider": provider, "key_name": key_name}
     if not connection.execute(query("credentials.remove"), parameters).scalar_one():
         raise UnknownCredential(

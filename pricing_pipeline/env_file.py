@@ -34,7 +34,9 @@ def read_env_file() -> None:
             lines = list(parse_stream(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise SettingsError(f"{path} cannot be read: {reason}. It holds settings; mend it or move it away.") from None
+        raise SettingsError(
+            f"{path} cannot be read: {reason}. It holds settings; mend it or move it away."
+        ) from None
     for line in lines:
         if line.error or (line.key is not None and line.value is None):
             # The line itself is not shown: it may hold a secret.

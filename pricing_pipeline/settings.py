@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -145,8 +145,9 @@ def _kind_of(home: Path) -> Kind | None:
         text = (home / _KIND_FILE).read_text().strip()
     except OSError:
         return None
-    if text == "sandbox" or text == "real providers":
-        return text
+    for kind in get_args(Kind):
+        if text == kind:
+            return cast("Kind", kind)
     raise SettingsError(
         f"{home.absolute() / _KIND_FILE} is damaged: it must say 'sandbox' or 'real providers', from where the prices "
         "of this home come. Write the one that is true."

@@ -287,7 +287,7 @@ def _program(
 
 
 def _folder(environment: dict[str, str]) -> Path:
-    """Where children work: each of Dagster's reads a `.env` of its working folder, and lets it go before our settings."""
+    """Where children work: each of Dagster's lets a `.env` of its working folder go before our settings."""
     return Path(environment["DAGSTER_HOME"])
 
 

@@ -46,7 +46,9 @@ def _make(engine: Engine) -> bool:
 
 def _is_unfinished(connection: Connection) -> bool:
     revision, newest = check_alembic_revision(pg_alembic_config(run_storage.__file__), connection)
-    missing = {name for tables in _TABLES for name in tables.tables} - set(inspect(connection).get_table_names())
+    missing = {name for tables in _TABLES for name in tables.tables} - set(
+        inspect(connection).get_table_names()
+    )
     # An earlier version of ours could leave out tables of the newest revision.
     return revision is None or (revision == newest and bool(missing))
 

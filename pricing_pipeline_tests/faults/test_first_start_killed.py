@@ -46,7 +46,10 @@ STEPS: dict[str, tuple[Seen, signal.Signals]] = {
         row("pricing", "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"),
         signal.SIGKILL,
     ),
-    "migrations done": (row("pricing", "SELECT FROM pg_class WHERE relname = 'data_collectors'"), signal.SIGKILL),
+    "migrations done": (
+        row("pricing", "SELECT FROM pg_class WHERE relname = 'data_collectors'"),
+        signal.SIGKILL,
+    ),
     "sample": (row("pricing", "SELECT FROM pricing.data_collectors"), signal.SIGINT),
     "kind": (file("prices-from"), signal.SIGKILL),
     "dagster begun": (file("dagster/fresh-start"), signal.SIGTERM),
@@ -54,7 +57,10 @@ STEPS: dict[str, tuple[Seen, signal.Signals]] = {
         row("dagster", "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"),
         signal.SIGINT,
     ),
-    "dagster's tables made": (row("dagster", "SELECT FROM pg_class WHERE relname = 'event_logs'"), signal.SIGKILL),
+    "dagster's tables made": (
+        row("dagster", "SELECT FROM pg_class WHERE relname = 'event_logs'"),
+        signal.SIGKILL,
+    ),
     "dagster's revision": (row("dagster", "SELECT FROM alembic_version"), signal.SIGKILL),
 }
 

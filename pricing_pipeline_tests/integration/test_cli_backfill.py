@@ -182,13 +182,19 @@ def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
     assert core.tasks() == []
 
 
-def test_g6_a_backfill_that_waits_says_for_what(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
-    core.rows("INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)")
+def test_g6_a_backfill_that_waits_says_for_what(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
+    )
     with cli.running(urls={"sandbox": sandbox.url}):
         process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL", "--json")
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert line.startswith("warning: it waits: no key of twelvedata is active. `pricing-pipeline provider set-key")
+        assert line.startswith(
+            "warning: it waits: no key of twelvedata is active. `pricing-pipeline provider set-key"
+        )
         core.rows("UPDATE pricing.provider_keys SET is_active = true")
         out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")

@@ -84,6 +84,8 @@ def test_every_promised_command_is_there() -> None:
             ("provider", "remove-key"),
             ("provider", "rotate"),
             ("db", "upgrade"),
+            ("db", "backup"),
+            ("db", "restore"),
             ("sandbox",),
             ("document",),
             ("gaps",),
@@ -171,7 +173,9 @@ def test_a_database_of_another_encoding_is_one_sentence(
     """It names encoding, database and the way out; there were 50 lines of traceback."""
     name = f"ascii_{uuid4().hex[:12]}"
     with server.admin() as admin:
-        admin.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
+        admin.execute(
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
+        )
     try:
         said = cli(*words, database_url=server.url(name), owner_url=server.url_of_owner(name))
         assert said.exit_code == 1

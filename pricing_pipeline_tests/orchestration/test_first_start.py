@@ -17,8 +17,8 @@ from pricing_pipeline_tests.fix_database import TestServer
 ROOT = Path(__file__).parents[2]
 
 # Imports Dagster once. Each line of input is a database and the number of the writing statement before which a start on
-# it is killed; 0 lets it finish. Each line of output is how it ended, and the numbers of its statements: all of them, and
-# those in its first transaction.
+# it is killed; 0 lets it finish. Each line of output is how it ended, and the numbers of its statements: all of them,
+# and those in its first transaction.
 STARTS = """
 import os, signal, sys
 import sqlalchemy
@@ -105,7 +105,9 @@ ORDER BY 1, 2
 
 def shape(url: str) -> list[tuple[str, str]]:
     """Everything that makes a storage whole."""
-    with psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)) as connection:
+    with psycopg.connect(
+        make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    ) as connection:
         return connection.execute(SHAPE).fetchall()
 
 

@@ -122,7 +122,9 @@ def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(
     with pytest.raises(SettingsError) as caught:
         load_settings()
     sentence = str(caught.value)
-    assert [word for word in (str(home), "sandbox", "real providers", "PRICING_HOME") if word not in sentence] == []
+    assert [
+        word for word in (str(home), "sandbox", "real providers", "PRICING_HOME") if word not in sentence
+    ] == []
     # A start that had read its settings before another one decided is refused, too.
     with pytest.raises(SettingsError, match="made for the"):
         keep_kind(first.model_copy(update={"sandbox": not first.sandbox}))
