@@ -32,7 +32,7 @@ install-test: install $(VENV)/.test
 	@:
 
 run: install ## Start everything and print the URLs (ARGS=--no-demo starts without a demo viewer)
-	@if [ -f .env ]; then set -a; . ./.env; set +a; fi; exec $(BIN)/pricing-pipeline up $(ARGS)
+	@exec $(BIN)/pricing-pipeline up $(ARGS)
 
 check: install-test ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .

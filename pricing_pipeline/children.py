@@ -43,6 +43,8 @@ class Child:
     argv: Sequence[str | Path]
     env: Mapping[str, str]
     """The whole environment of the command."""
+    folder: Path | None = None
+    """Its working folder; ours when None."""
     ready: Callable[[], bool] | None = None
     """Tells whether it can be used; None: as soon as it runs."""
     answers: Callable[[], bool] | None = None
@@ -89,6 +91,7 @@ class Command:
             self._process = subprocess.Popen(
                 self._child.argv,
                 env={**self._child.env, guardian.MARK: str(self._home)},
+                cwd=self._child.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

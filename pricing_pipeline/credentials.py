@@ -93,13 +93,15 @@ def store(
     return replaced
 
 
-def remove(connection: Connection, provider: str, key_name: str) -> None:
-    """Forget a stored key; its name becomes inactive. Raises UnknownCredential when none is stored."""
+def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
+    """Forget a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential for none."""
     parameters = {"provider": provider, "key_name": key_name}
     if not connection.execute(query("credentials.remove"), parameters).scalar_one():
         raise UnknownCredential(
             f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline provider keys all` lists those that are."
         )
+    if keep_name:
+        connection.execute(query("credentials.use_name"), parameters)
 
 
 def stored(connection: Connection, provider: str | None = None) -> list[Stored]:

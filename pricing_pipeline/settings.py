@@ -1,16 +1,26 @@
-"""Settings from the environment, read once and checked at start-up. `.env.example` lists each one."""
+"""Settings from the environment, read once and checked at start-up. `.env.example` lists each one.
+
+Whether a home asks the sandbox or real providers is decided by its first start, and kept in the home.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast, get_args
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from pricing_pipeline.env_file import env_file, read_env_file
 from pricing_pipeline.errors import SettingsError
+
+_PREFIX = "PRICING_"
+_OF_TESTS = "PRICING_TEST_"
+_KIND_FILE = "prices-from"
 
 
 def _named_secrets(value: object) -> object:
@@ -28,6 +38,16 @@ def _named_secrets(value: object) -> object:
     return keys
 
 
+def _folder(value: object) -> object:
+    """Understand `~` and `$HOME` where no shell has done so before."""
+    if not isinstance(value, str):
+        return value
+    path = os.path.expanduser(os.path.expandvars(value))
+    if path.startswith("~") or "$" in path:
+        raise ValueError("no such user or variable is known here. Write the whole path")
+    return path
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Each field is the variable `PRICING_<NAME>`."""
 
@@ -35,7 +55,7 @@ class Settings(BaseSettings):
         env_prefix="PRICING_", env_ignore_empty=True, frozen=True, extra="ignore"
     )
 
-    home: Path = Path(".pricing")
+    home: Annotated[Path, BeforeValidator(_folder)] = Path(".pricing")
     """Folder for all state: database cluster, logs, Dagster's files."""
     database_url: SecretStr | None = None
     """libpq URL of the pricing database for workers; the embedded server when unset."""
@@ -46,7 +66,7 @@ class Settings(BaseSettings):
     web_port: int = Field(3000, ge=0, le=65535)
     """Port of the Dagster UI, on loopback."""
     sandbox: bool = True
-    """Ask the sandbox instead of the real providers."""
+    """Ask the sandbox instead of the real providers. A home that has been started keeps to its first choice."""
     sandbox_port: int = Field(8100, ge=0, le=65535)
     """Port of the sandbox, on loopback."""
     sandbox_credits_per_minute: int = Field(2000, ge=0)
@@ -73,12 +93,15 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment.
+    """Read the settings from the environment, to which a file `.env` of the current folder adds.
 
-    Raises SettingsError that names each wrong variable, its fault and where the right values are listed.
+    Raises SettingsError that names each wrong variable, its fault and where the right values are listed, and when
+    the home was made for the sandbox and real providers are to be asked, or the other way round.
     """
+    read_env_file()
+    _refuse_unknown(os.environ)
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
         faults = "; ".join(
             f"PRICING_{str(e['loc'][0]).upper()}={e.get('input')!r}: {e['msg']}"
@@ -86,4 +109,72 @@ def load_settings() -> Settings:
             else f"PRICING_{str(e['loc'][0]).upper()}: {e['msg']}"
             for e in error.errors()
         )
-        raise SettingsError(f"{faults}. See .env.example for what each setting accepts.") from None
+        raise SettingsError(f"{faults}. {_where_to_look()}") from None
+    kept = _kind_of(settings.home)
+    if kept is None:
+        return settings
+    if "sandbox" in settings.model_fields_set:
+        _require_kind(settings, kept)
+    return settings.model_copy(update={"sandbox": kept == "sandbox"})
+
+
+def keep_kind(settings: Settings) -> None:
+    """Note in the home, once for all, whether its prices come from the sandbox or from real providers.
+
+    The caller has the home locked. Raises SettingsError when it was made for the other.
+    """
+    kept = _kind_of(settings.home)
+    if kept is not None:
+        _require_kind(settings, kept)
+        return
+    unfinished = settings.home / f"{_KIND_FILE}.new"
+    unfinished.write_text(f"{_kind(settings)}\n")
+    os.replace(unfinished, settings.home / _KIND_FILE)
+
+
+Kind = Literal["sandbox", "real providers"]
+
+
+def _kind(settings: Settings) -> Kind:
+    return "sandbox" if settings.sandbox else "real providers"
+
+
+def _kind_of(home: Path) -> Kind | None:
+    """What a home was made for; None when it was never started, or is closed to us."""
+    try:
+        text = (home / _KIND_FILE).read_text().strip()
+    except OSError:
+        return None
+    for kind in get_args(Kind):
+        if text == kind:
+            return cast("Kind", kind)
+    raise SettingsError(
+        f"{home.absolute() / _KIND_FILE} is damaged: it must say 'sandbox' or 'real providers', from where the prices "
+        "of this home come. Write the one that is true."
+    )
+
+
+def _require_kind(settings: Settings, kept: Kind) -> None:
+    if _kind(settings) != kept:
+        raise SettingsError(
+            f"the home {settings.home.absolute()} was made for the {kept}, and PRICING_SANDBOX="
+            f"{str(settings.sandbox).lower()} asks for the {_kind(settings)}; their prices must not mix. "
+            "Set PRICING_HOME to another folder, or leave PRICING_SANDBOX out."
+        )
+
+
+def _refuse_unknown(environment: Mapping[str, str]) -> None:
+    """A mistyped name must not be passed over: the default would take its place without a word."""
+    known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for name in environment:
+        if not name.upper().startswith(_PREFIX) or name in known or name.startswith(_OF_TESTS):
+            continue
+        (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
+        meant = f". Did you mean {near}?" if near else "."
+        raise SettingsError(f"there is no setting {name}{meant} {_where_to_look()}")
+
+
+def _where_to_look() -> str:
+    path = env_file()
+    read = f" The file {path} was read, too." if path is not None else ""
+    return f"See .env.example for what each setting accepts.{read}"

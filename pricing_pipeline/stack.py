@@ -20,17 +20,18 @@ from sqlalchemy import make_url
 
 from pricing_pipeline import credentials, master_keys, registry, sample
 from pricing_pipeline.children import Child
-from pricing_pipeline.db.databases import ensure_database
+from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.ports import LOOPBACK, require_free_port
 from pricing_pipeline.probes import answers_grpc, answers_http, listens
 from pricing_pipeline.processes import without_libpq_variables
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.settings import Settings
+from pricing_pipeline.settings import Settings, keep_kind
 from pricing_pipeline.supervisor import Supervisor
 
 ROOT = Path(__file__).parents[1]
@@ -60,9 +61,12 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             if settings.sandbox
             else None
         )
+        if (path := env_file()) is not None:
+            say(f"Settings that the environment lacks come from {path}")
         worker, owner, dagster = _databases(settings, supervisor, say)
         supervisor.check()
         upgrade(owner)
+        keep_kind(settings)
         if sample.load(owner, demo=demo):
             say("Loaded the sample registry, providers and instruments" if demo else "Loaded the providers")
         if not settings.sandbox:
@@ -150,11 +154,12 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
         dagster = settings.dagster_url.get_secret_value()
     elif settings.database_url is not None:
         ensure_database(worker, "dagster")
+    require_usable(dagster)
     return worker, owner, dagster
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children. The owner's password is nowhere in it."""
+    """The environment of all children, with every setting that is theirs. The owner's password is nowhere in it."""
     home = settings.home.absolute()
     dagster_home = home / "dagster"
     dagster_home.mkdir(exist_ok=True)
@@ -165,6 +170,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     environment.pop("PRICING_OWNER_URL", None)
     environment |= {
         "PRICING_HOME": str(home),
+        "PRICING_SANDBOX": str(settings.sandbox).lower(),
         "PRICING_DATABASE_URL": worker,
         # SQLAlchemy's own default driver is psycopg 3, with which Dagster's LISTEN fails.
         "PRICING_DAGSTER_URL": make_url(dagster)
@@ -173,6 +179,8 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_CODE_SOCKET": str(_code_socket(home)),
         "DAGSTER_HOME": str(dagster_home),
         "PYTHONUNBUFFERED": "1",
+        # Children work in another folder, and run this code nevertheless.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
     }
     if sandbox_port is not None:
         environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
@@ -258,7 +266,8 @@ def _module(
     *,
     ready: Callable[[], bool] | None = None,
 ) -> Child:
-    return Child(name, [sys.executable, "-m", module, *(options or [])], environment, ready)
+    argv = [sys.executable, "-m", module, *(options or [])]
+    return Child(name, argv, environment, _folder(environment), ready)
 
 
 def _program(
@@ -272,4 +281,9 @@ def _program(
 ) -> Child:
     """A command that was installed beside our own interpreter."""
     argv: list[str | Path] = [Path(sys.executable).parent / program, *arguments]
-    return Child(name or program, argv, environment, ready, answers)
+    return Child(name or program, argv, environment, _folder(environment), ready, answers)
+
+
+def _folder(environment: dict[str, str]) -> Path:
+    """Where children work: each of Dagster's lets a `.env` of its working folder go before our settings."""
+    return Path(environment["DAGSTER_HOME"])

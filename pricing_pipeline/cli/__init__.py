@@ -9,12 +9,17 @@ import typer
 
 from pricing_pipeline.cli import commands, held_commands, history_commands, provider_commands, sandbox_command
 from pricing_pipeline.cli.program import PlainLines, Program
+from pricing_pipeline.env_file import env_file
+
+_FILE = env_file()
 
 app = typer.Typer(
     name="pricing-pipeline",
     cls=Program,
     help="Keeps exactly the prices people look at fresh, inside every provider's limits.",
-    epilog="`pricing-pipeline COMMAND --help` shows an example of each command.",
+    epilog="`pricing-pipeline COMMAND --help` shows an example of each command. "
+    "Settings are variables of the environment; a file .env in the current folder adds to them, and "
+    f"{f'{_FILE} is read' if _FILE else 'there is none here'}.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -65,6 +70,8 @@ _actions.command("list")(history_commands.actions_list)
 _actions.command("add")(history_commands.actions_add)
 _actions.command("remove")(history_commands.actions_remove)
 _db.command("upgrade")(commands.db_upgrade)
+_db.command("backup")(commands.db_backup)
+_db.command("restore")(commands.db_restore)
 app.add_typer(_queue, name="queue")
 app.add_typer(_registry, name="registry")
 app.add_typer(_instrument, name="instrument")

@@ -28,6 +28,7 @@ from pricing_pipeline.refresh import Progress, Refresher
 from pricing_pipeline.settings import Settings
 
 _FOLLOW_SECONDS = 0.5
+_EXPLAINED_AFTER_SECONDS = 3.0
 _ENDED = frozenset({"SUCCESS", "FAILURE", "CANCELED"})
 _NOTHING_YET = Progress(0, 0, 0)
 
@@ -67,6 +68,29 @@ class Outcome:
         return self.backfill_id is not None and self.open == self.failed == self.cancelled == 0
 
 
+class Pauses:
+    """Tells, once for each reason, why a backfill gets no further: its providers may not be called."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open = -1
+        self._since = 0.0
+        self._told: set[str] = set()
+
+    def explain(self, backfill_id: UUID, progress: Progress) -> None:
+        """Look for a reason when as many tasks are open as some seconds ago."""
+        now = time.monotonic()
+        if progress.open == 0 or progress.open != self._open:
+            self._open, self._since = progress.open, now
+        elif now - self._since >= _EXPLAINED_AFTER_SECONDS:
+            self._since = now
+            with self._engine.connect() as connection:
+                reasons = reads.why_backfill_waits(connection, backfill_id)
+            for reason in (reason for reason in reasons if reason not in self._told):
+                self._told.add(reason)
+                warn(f"it waits: {reason}.")
+
+
 def in_process(settings: Settings, engine: Engine, request: Request, show: Show) -> Outcome:
     """Plan and fetch here, within the limits and beside whoever else drains the queue.
 
@@ -82,7 +106,13 @@ def in_process(settings: Settings, engine: Engine, request: Request, show: Show)
     ):
         plan = refresher.plan_backfill(request.kind.data_type, request.window, request.symbols)
         try:
-            end = refresher.backfill(plan, lambda progress: show("fetching", progress))
+            pauses = Pauses(engine)
+
+            def look(progress: Progress) -> None:
+                show("fetching", progress)
+                pauses.explain(plan.id, progress)
+
+            end = refresher.backfill(plan, look)
         except KeyboardInterrupt:
             warn("stopped. What is not fetched yet stays queued, for whoever drains the queue next.")
             raise
@@ -110,7 +140,7 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
     tell enough; while the database is away there is nothing but to wait.
     """
     backfill_id: UUID | None = None
-    progress = _NOTHING_YET
+    progress, pauses = _NOTHING_YET, Pauses(engine)
     is_warned = False
     status: str | None = "STARTING"
     while True:
@@ -122,6 +152,8 @@ def _follow(webserver: Webserver, engine: Engine, run_id: str, data_type: str, s
                 backfill_id = backfill_id or reads.backfill_of_run(connection, run_id, data_type)
                 if backfill_id is not None:
                     progress = reads.backfill_progress(connection, backfill_id)
+            if backfill_id is not None:
+                pauses.explain(backfill_id, progress)
         except (DatabaseError, OperationalError) as error:
             if not is_warned:
                 warn(f"{error} Waiting for it.")

@@ -6,6 +6,7 @@ So `--help` answers at once, and a command pays only for what it uses.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -411,3 +412,34 @@ def db_upgrade(as_json: Json = False) -> None:
     from pricing_pipeline.cli import admin
 
     admin.upgrade(as_json=as_json)
+
+
+def db_backup(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    as_json: Json = False,
+) -> None:
+    """Write the database to a file, while everything runs or while nothing does. Dagster's own runs are not in it.
+
+    \b
+    Example: pricing-pipeline db backup prices.dump
+    """
+    from pricing_pipeline.cli import backups
+
+    backups.back_up(path, as_json=as_json)
+
+
+def db_restore(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `db backup` has written.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Lose the prices that the database holds now.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup in the place of what the database holds, while nothing runs. It succeeds as a whole or not at all.
+
+    \b
+    Example: pricing-pipeline db restore prices.dump --replace
+    """
+    from pricing_pipeline.cli import backups
+
+    backups.restore(path, replace=replace, as_json=as_json)

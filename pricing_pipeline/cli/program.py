@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from pricing_pipeline.env_file import read_env_file
 from pricing_pipeline.errors import PricingError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -42,6 +43,7 @@ class Program(TyperGroup):
             if not _is_text(word):
                 _end(f"{word!r} is not UTF-8 text. Check the terminal's encoding.", 2)
         try:
+            read_env_file()  # before options are read, some of which the environment sets
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as error:
             _end(_usage(error), error.exit_code)

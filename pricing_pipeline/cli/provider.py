@@ -20,6 +20,7 @@ from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PricingError, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
+from pricing_pipeline.providers.client import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.sealing import LONGEST_SECRET, Keyring
 from pricing_pipeline.settings import Settings, load_settings
@@ -140,15 +141,19 @@ def keys(provider: str | None, *, as_json: bool) -> None:
 def remove_key(provider: str, name: str, *, as_json: bool) -> None:
     """Forget a stored key. Raises UnknownCredential when there is none."""
     settings = load_settings()
+    # The sandbox always accepts a key of its own by this name, and never was sent the stored one.
+    keep_name = settings.sandbox and name == DEFAULT_KEY_NAME
     with open_owner(settings) as engine, engine.begin() as connection:
-        credentials.remove(connection, provider, name)
+        credentials.remove(connection, provider, name, keep_name=keep_name)
     if as_json:
         print_json({"provider": provider, "key_name": name, "removed": True})
     else:
         typer.echo(
             f"Key {name} of {provider} is forgotten. Take it back at the provider, too, if others know it."
         )
-    if name in configured_keys(settings, provider):
+    if settings.sandbox:
+        hint("with PRICING_SANDBOX on, only the sandbox is asked, which goes on without it.")
+    elif name in configured_keys(settings, provider):
         warn(
             f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too. It is not used either, "
             "until one of that name is stored again."

@@ -112,6 +112,11 @@ def backfill_progress(connection: Connection, backfill_id: UUID) -> Progress:
     return Progress(row.tasks, row.open, row.failed)
 
 
+def why_backfill_waits(connection: Connection, backfill_id: UUID) -> list[str]:
+    """Why the providers of its tasks are not called now, a sentence for each; a rate limit is no reason to be told."""
+    return list(connection.execute(query("cli.why_backfill_waits"), {"backfill_id": backfill_id}).scalars())
+
+
 def backfill_cost(connection: Connection, backfill_id: UUID) -> Cost:
     """What a backfill has taken and brought so far."""
     row = connection.execute(query("cli.backfill_cost"), {"backfill_id": backfill_id}).one()

@@ -244,7 +244,7 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
         rows = [
             (
                 name,
-                "no limit" if one["units_limit"] is None else f"{one['units_left']} of {one['units_limit']}",
+                _units(one),
                 f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}",
                 _stop(one),
             )
@@ -288,6 +288,16 @@ def _say_warnings(warnings: Sequence[Mapping[str, Any]]) -> None:
         print_table(["warned by", "about", "times in 24 h", "last", "said"], rows, right=["times in 24 h"])
 
 
+def _units(one: Mapping[str, Any]) -> str:
+    if not _has_key(one):
+        return "none"
+    return "no limit" if one["units_limit"] is None else f"{one['units_left']} of {one['units_limit']}"
+
+
+def _has_key(one: Mapping[str, Any]) -> bool:
+    return any(key["is_active"] for key in one["keys"].values())
+
+
 def _stop(one: Mapping[str, Any]) -> str:
     """Why a provider, or which of its keys, is not called now, or for what it does not answer."""
     if one["breaker"] == "half_open":
@@ -298,7 +308,7 @@ def _stop(one: Mapping[str, Any]) -> str:
         return f"for {duration(one['blocked_seconds'])}: {one['blocked_reason']}"
     if one["is_spent"]:
         return "its quota of bytes is spent, of which even viewers leave 5 %"
-    if not any(key["is_active"] for key in one["keys"].values()):
+    if not _has_key(one):
         return "no key is active; `pricing-pipeline provider set-key` stores one"
     blocked = (
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"

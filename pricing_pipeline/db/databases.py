@@ -10,6 +10,15 @@ from pricing_pipeline.db.query_loader import named, query
 from pricing_pipeline.errors import DatabaseError
 
 
+def require_usable(url: str) -> None:
+    """Raise DatabaseError when the database of `url` does not answer, or cannot keep every text."""
+    engine = make_engine(url, pool_size=1)
+    try:
+        engine.connect().close()
+    finally:
+        engine.dispose()
+
+
 def ensure_database(url: str, name: str) -> None:
     """Make a database on the server of `url`, for the role that it names, unless it is there.
 
@@ -21,7 +30,7 @@ def ensure_database(url: str, name: str) -> None:
             if connection.execute(query("databases.exists"), {"name": name}).scalar_one():
                 return
             quoted = engine.dialect.identifier_preparer.quote_identifier(name)
-            connection.execute(text(f"{named('databases.create')} {quoted}"))
+            connection.execute(text(named("databases.create").format(name=quoted)))
     except DBAPIError as error:
         raise DatabaseError(
             f"the database {name!r} is missing and this role may not make it: "

@@ -99,6 +99,11 @@ class EmbeddedServer:
         Raises EmbeddedServerError when this home has never had a server.
         """
         remembered = places.Remembered.load(self._memory)
+        if remembered is None and not self.home.is_dir():
+            raise EmbeddedServerError(
+                f"the home {self.home} does not exist. Set PRICING_HOME to the folder where a pipeline was started, "
+                "start one there with `pricing-pipeline up`, or set PRICING_DATABASE_URL to a server of your own."
+            )
         if remembered is None:
             raise EmbeddedServerError(
                 f"there is no database in {self.home} yet. Start it with `pricing-pipeline up`, "

@@ -32,7 +32,8 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
     Connections are checked before use, so that a restarted server goes unnoticed. Works behind PgBouncer in
     transaction mode. A session whose transaction idles for 30 s is ended by the server, a lock is waited for 2 s, and a
     statement may take 10 minutes.
-    Raises SettingsError when the URL cannot be read; the password is never shown.
+    Raises SettingsError when the URL cannot be read; the password is never shown. To connect to a database that is
+    not encoded in UTF8 raises DatabaseError.
     """
     engine = create_engine(
         checked_url(url).set(drivername="postgresql+psycopg"),
@@ -49,6 +50,8 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
             **_KEEPALIVES,
         },
     )
+    # Before SQLAlchemy's own first look at the server, which stumbles over text that comes as bytes.
+    event.listen(engine, "connect", _require_unicode, insert=True)
     event.listen(engine, "connect", _set_timeouts)
     event.listen(engine, "handle_error", _clear_error)
     return engine
@@ -57,6 +60,18 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
 def _set_timeouts(connection: Any, _record: object) -> None:
     connection.execute(named("session.set_timeouts"))
     connection.commit()
+
+
+def _require_unicode(connection: Any, _record: object) -> None:
+    """Refuse a database that cannot keep every text, or (SQL_ASCII) does not know what text it keeps."""
+    encoding, name = connection.info.parameter_status("server_encoding"), connection.info.dbname
+    if encoding != "UTF8":
+        connection.close()
+        raise DatabaseError(
+            f"the database {name} is encoded in {encoding}, and only UTF8 works. Make one as an administrator: CREATE "
+            f"DATABASE {name}_utf8 ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0 OWNER the_owner. Then name it in "
+            "PRICING_DATABASE_URL (Dagster's in PRICING_DAGSTER_URL)."
+        )
 
 
 class KeptSession:

@@ -29,7 +29,8 @@ from dagster._daemon import controller as dagster_daemon
 from dagster._daemon import daemon as interval_daemons
 from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
-from dagster_postgres import DagsterPostgresStorage
+
+from pricing_pipeline.defs.storage import make_tables
 
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
@@ -82,7 +83,7 @@ def go_on_when_the_clock_is_set_back() -> None:
 def prepare() -> None:
     """Create or migrate the storage, and fail what the last stop cut off."""
     # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
-    DagsterPostgresStorage(os.environ["PRICING_DAGSTER_URL"], should_autocreate_tables=True)
+    make_tables(os.environ["PRICING_DAGSTER_URL"])
     with dg.DagsterInstance.get() as instance:
         instance.upgrade()
         for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):

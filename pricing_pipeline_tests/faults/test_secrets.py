@@ -75,7 +75,7 @@ COMMANDS = {
 ANSWERED = (
     "SELECT count(*) FROM pricing.collector_call_log WHERE 'IBM' = ANY (symbols) AND finished_at IS NOT NULL"
 )
-ELSEWHERE = {"up", "backfill", "sandbox"}
+ELSEWHERE = {"up", "backfill", "sandbox", "db backup", "db restore"}
 """These start processes or Dagster: tests of theirs look into what those write."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
@@ -178,6 +180,25 @@ def test_a_missing_key_is_said_at_once(cli: CommandLine, core: Core) -> None:
     assert "twelvedata needs an API key, and none is stored or set" in error
     assert "provider set-key twelvedata" in error
     assert core.tasks() == []
+
+
+def test_g6_a_backfill_that_waits_says_for_what(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
+    )
+    with cli.running(urls={"sandbox": sandbox.url}):
+        process = cli.start("backfill", DAILY, *WINTER, "--symbols", "AAPL", "--json")
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith(
+            "warning: it waits: no key of twelvedata is active. `pricing-pipeline provider set-key"
+        )
+        core.rows("UPDATE pricing.provider_keys SET is_active = true")
+        out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors) == (0, "")
+    assert json.loads(out)["calls"] == 1
 
 
 def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sandbox: RunningSandbox) -> None:

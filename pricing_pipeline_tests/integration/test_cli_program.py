@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ import typer.main
 
 from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
+from pricing_pipeline_tests.fix_database import TestServer
 from pricing_pipeline_tests.patience import PATIENCE
 
 SLOW = {
@@ -82,6 +84,8 @@ def test_every_promised_command_is_there() -> None:
             ("provider", "remove-key"),
             ("provider", "rotate"),
             ("db", "upgrade"),
+            ("db", "backup"),
+            ("db", "restore"),
             ("sandbox",),
             ("document",),
             ("gaps",),
@@ -160,6 +164,28 @@ def test_a_database_that_does_not_exist_is_named(cli: CommandLine, database_url:
     said = cli("price", "AAPL", database_url=f"{database_url.rsplit('/', 1)[0]}/nothing_here")
     assert said.exit_code == 1
     assert said.error
+
+
+@pytest.mark.parametrize("words", [["db", "upgrade"], ["status"], ["price", "AAPL"]])
+def test_a_database_of_another_encoding_is_one_sentence(
+    cli: CommandLine, server: TestServer, words: list[str]
+) -> None:
+    """It names encoding, database and the way out; there were 50 lines of traceback."""
+    name = f"ascii_{uuid4().hex[:12]}"
+    with server.admin() as admin:
+        admin.execute(
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
+        )
+    try:
+        said = cli(*words, database_url=server.url(name), owner_url=server.url_of_owner(name))
+        assert said.exit_code == 1
+        error = said.stderr.splitlines()[-1]
+        assert f"error: the database {name} is encoded in SQL_ASCII, and only UTF8 works." in error
+        assert "TEMPLATE template0" in error
+        assert "PRICING_DATABASE_URL" in error
+        assert "Traceback" not in said.stderr
+    finally:
+        server.drop(name)
 
 
 def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:

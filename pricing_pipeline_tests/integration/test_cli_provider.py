@@ -14,6 +14,7 @@ from pricing_pipeline.sealing import new_key
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -132,6 +133,7 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
     environment = {
         "twelvedata_api_key": "set-secret-0123456-aa",
         "twelvedata_api_keys": "second=set-0123456789-bb",
+        "sandbox": "false",
     }
     assert listed(cli, **environment)["default", "setting"]["is_used"] is True
     said = cli("provider", "set-key", TWELVEDATA, stdin=CANARY, **environment)
@@ -150,11 +152,24 @@ def test_a4_stored_keys_go_before_those_that_are_set(core: Core, cli: CommandLin
 
 
 def test_a4_status_says_that_no_key_is_left(core: Core, cli: CommandLine) -> None:
-    cli("provider", "set-key", TWELVEDATA, stdin=CANARY)
+    cli("provider", "set-key", TWELVEDATA, stdin=CANARY, sandbox="false")
     assert "no key is active" not in cli("status").stdout
-    cli("provider", "remove-key", TWELVEDATA)
+    cli("provider", "remove-key", TWELVEDATA, sandbox="false")
     (line,) = [line for line in cli("status").stdout.splitlines() if "no key is active" in line]
-    assert line.startswith(TWELVEDATA)
+    assert line.split()[:2] == [TWELVEDATA, "none"]
+
+
+def test_a4_the_sandbox_goes_on_with_its_own_key_when_a_stored_one_is_removed(
+    core: Core, cli: CommandLine, sandbox: RunningSandbox
+) -> None:
+    for name in ("default", "second"):
+        cli("provider", "set-key", TWELVEDATA, "--name", name, stdin=CANARY)
+        assert cli("provider", "remove-key", TWELVEDATA, "--name", name).exit_code == 0
+    assert "no key is active" not in cli("status").stdout
+    days = ("--from", "2013-01-02", "--to", "2013-01-31")
+    said = cli("backfill", "equity_daily", *days, "--symbols", "AAPL", "--json", sandbox_url=sandbox.url)
+    assert said.exit_code == 0, said
+    assert said.json["calls"] == 1
 
 
 def test_a4_a_key_that_is_not_there_cannot_be_removed(core: Core, cli: CommandLine) -> None:

@@ -225,7 +225,7 @@ def test_a_home_without_a_database_says_how_to_start_one(
     said = cli(*command, database_url="", owner_url="", home=str(tmp_path / "no such home"))
     assert said.exit_code == 1
     (line,) = said.stderr.splitlines()
-    assert line.startswith(f"error: there is no database in {tmp_path / 'no such home'} yet.")
+    assert line.startswith(f"error: the home {tmp_path / 'no such home'} does not exist. Set PRICING_HOME to")
     assert "pricing-pipeline up" in line
     assert not (tmp_path / "no such home").exists()
 

@@ -331,7 +331,7 @@ def test_the_readme_lists_every_command_and_no_other() -> None:
     named = {
         " ".join(
             re.match(
-                r"`([a-z]+(?: (?:list|pause|resume|show|retry|cancel|add|upgrade|release|reject|"
+                r"`([a-z]+(?: (?:list|pause|resume|show|retry|cancel|add|upgrade|backup|restore|release|reject|"
                 r"set-key|keys|remove-key|remove|rotate))?)",
                 row[0],
             )[1].split()

@@ -58,3 +58,11 @@ SELECT DISTINCT v.observed_at FROM pricing.price_revisions v
 WHERE v.data_type = :data_type AND v.symbol = :symbol
   AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
   AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));
+
+-- name: why_backfill_waits
+-- Why the providers of a backfill's open tasks may not be called now, but for rate limits, which pass.
+SELECT w.sentence
+FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed FROM pricing.api_call_queue_live q
+      WHERE q.backfill_id = CAST(:backfill_id AS uuid) GROUP BY 1) waiting
+CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
+WHERE w.state <> 'rate_limited' ORDER BY 1;

@@ -22,6 +22,10 @@ SELECT pricing.reseal_credential(:provider, :key_name, :found_version, :row_vers
 -- Forget a stored key; false when none is stored.
 SELECT pricing.remove_credential(:provider, :key_name);
 
+-- name: use_name
+-- Let calls be made with a key of this name, whoever holds it.
+UPDATE pricing.provider_keys SET is_active = true WHERE (provider, key_name) = (:provider, :key_name);
+
 -- name: stored
 -- All sealed keys, of one provider or of all, with what is known of them.
 SELECT c.provider, c.key_name, c.row_version, c.master_key_id, c.key_nonce, c.wrapped_key, c.secret_nonce, c.ciphertext,

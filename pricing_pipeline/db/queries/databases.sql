@@ -3,5 +3,13 @@
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name);
 
 -- name: create
--- Followed by the quoted name.
-CREATE DATABASE
+-- With its quoted name. Of another template it would take the encoding, which may not be UTF8.
+CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0
+
+-- name: has_schema
+-- True when there is our schema.
+SELECT to_regclass('pricing.price_history') IS NOT NULL;
+
+-- name: has_prices
+-- True when there is any price.
+SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);

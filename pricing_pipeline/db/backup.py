@@ -1,0 +1,198 @@
+"""Backups of the schema `pricing` to a file and back, by PostgreSQL's own programs.
+
+Which server runs meanwhile, and whether that is allowed, is decided by whoever calls.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+from sqlalchemy import URL, make_url
+
+from pricing_pipeline.db.embedded import RELOCATION
+from pricing_pipeline.db.embedded_home import binaries
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
+from pricing_pipeline.processes import without_libpq_variables
+
+_PROGRAMS = ("pg_dump", "pg_restore", "psql")
+_DEBIAN = Path("/usr/lib/postgresql")
+_CHUNK = 1 << 16
+_BEGIN = b"""
+SET lock_timeout = '10s';
+SET client_min_messages = 'error';
+BEGIN;
+DROP SCHEMA IF EXISTS pricing CASCADE;
+"""
+"""Nobody may use what is replaced: who does is waited for a while, and then told of."""
+_TOO_NEW = b"SET transaction_timeout = 0;\n"
+"""Written by programs since 17, and understood by servers since 17."""
+
+
+def back_up(url: str, path: Path) -> None:
+    """Write the schema to a new file, whole or not at all, readable by its owner alone.
+
+    Raises DatabaseError when the file is there already, or a program fails.
+    """
+    if path.exists():
+        raise DatabaseError(f"{path} is there already, and is kept. Name another file.")
+    programs = _programs(_server_version(url))
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    address, environment = _address(url)
+    try:
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        _run(
+            [programs / "pg_dump", "--format=custom", "--schema=pricing", f"--file={unfinished}", address],
+            environment,
+        )
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def restore(url: str, path: Path) -> None:
+    """Put a backup in the place of the schema, in one transaction, and bring it to the current version.
+
+    Raises DatabaseError, with everything as it was, when the backup cannot be read or does not fit.
+    """
+    if not path.is_file():
+        raise DatabaseError(f"there is no backup {path}.")
+    programs = _programs(_server_version(url))
+    upgrade(url)  # for the roles that the backup speaks of
+    _replace_schema(programs, url, path)
+    upgrade(url)
+
+
+def has_prices(url: str) -> bool:
+    """Whether the database holds any price."""
+    engine = make_engine(url, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            if not connection.execute(query("databases.has_schema")).scalar_one():
+                return False
+            return bool(connection.execute(query("databases.has_prices")).scalar_one())
+    finally:
+        engine.dispose()
+
+
+def _replace_schema(programs: Path, url: str, path: Path) -> None:
+    """Have the backup as SQL run in one transaction. Rights are left out: the upgrade that follows gives them.
+
+    Without the last word nothing counts, so whatever ends before it, this process or another, changes nothing.
+    """
+    address, environment = _address(url)
+    as_sql: list[str | Path] = ["--no-owner", "--no-privileges", "--file=-", path]
+    run: list[str | Path] = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", address]
+    with (
+        subprocess.Popen(
+            [programs / "pg_restore", *as_sql],
+            env=_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as script,
+        subprocess.Popen(
+            [programs / "psql", *run], env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as psql,
+    ):
+        source, target = cast("IO[bytes]", script.stdout), cast("IO[bytes]", psql.stdin)
+        try:
+            target.write(_BEGIN + source.read(_CHUNK).replace(_TOO_NEW, b"", 1))
+            shutil.copyfileobj(source, target, _CHUNK)
+            _, said = script.communicate()
+            if script.returncode != 0:
+                raise DatabaseError(_failure("pg_restore", said))
+            target.write(b"COMMIT;\n")
+        except BrokenPipeError:
+            script.kill()  # psql says why
+        _, said = psql.communicate()
+        if psql.returncode != 0:
+            raise DatabaseError(_failure("psql", said))
+
+
+def _server_version(url: str) -> int:
+    engine = make_engine(url, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            return int(connection.connection.driver_connection.info.server_version) // 10_000  # type: ignore[union-attr]
+    finally:
+        engine.dispose()
+
+
+def _programs(needed: int) -> Path:
+    """A folder with the programs, of the server's version or newer: an older `pg_dump` refuses the server.
+
+    Ours come first, and what is first on PATH does not count for more than that it is there.
+    """
+    found: dict[Path, int] = {}
+    for folder in _folders():
+        version = _version(folder)
+        if version is not None:
+            if version >= needed:
+                return folder
+            found[folder] = version
+    have = ", ".join(f"{version} in {folder}" for folder, version in found.items()) or "none"
+    raise DatabaseError(
+        f"the server is PostgreSQL {needed}, and no {', '.join(_PROGRAMS)} of that version or newer is here (there is: "
+        f"{have}). Install PostgreSQL {needed}'s client programs and put their folder on PATH."
+    )
+
+
+def _folders() -> Iterator[Path]:
+    with suppress(EmbeddedServerError):
+        yield binaries(None, RELOCATION)
+    yield from (Path(folder) for folder in os.get_exec_path())
+    yield from sorted(_DEBIAN.glob("*/bin"))
+
+
+def _version(folder: Path) -> int | None:
+    """The major version of the programs in a folder; None unless all are there."""
+    if not all(os.access(folder / name, os.X_OK) for name in _PROGRAMS):
+        return None
+    said = subprocess.run(
+        [folder / "pg_dump", "--version"], env=_environment(), capture_output=True, text=True, check=False
+    )
+    match = re.search(r"\(PostgreSQL\) (\d+)", said.stdout)
+    return int(match[1]) if match else None
+
+
+def _run(command: list[str | Path], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        raise DatabaseError(_failure(Path(command[0]).name, done.stderr))
+
+
+def _failure(program: str, said: bytes) -> str:
+    """What a program complains of first."""
+    lines = said.decode(errors="replace").splitlines()
+    first = next(
+        (line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0]
+    )
+    reason = re.sub("^.*?(error|ERROR): *", "", first).strip().rstrip(".")
+    return f"{program} failed: {reason}. Nothing has changed."
+
+
+def _address(url: str) -> tuple[str, dict[str, str]]:
+    """The URL as libpq takes it, and an environment with the password, which other users cannot see there."""
+    parsed = make_url(url)
+    environment = _environment()
+    if parsed.password is not None:
+        environment["PGPASSWORD"] = str(parsed.password)
+    here = URL.create(
+        "postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database, parsed.query
+    )
+    return here.render_as_string(), environment
+
+
+def _environment() -> dict[str, str]:
+    return without_libpq_variables(dict(os.environ))

@@ -1,0 +1,213 @@
+"""`db backup` and `db restore`: what comes back is what was there, or nothing has changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from pricing_pipeline.db import backup
+from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.home import lock_home, prepare_home
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template
+from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+TABLES = (
+    "SELECT relname FROM pg_class WHERE relnamespace = 'pricing'::regnamespace AND relkind = 'r' ORDER BY 1"
+)
+RIGHTS = """
+SELECT o.name, a.grantee::regrole::text, a.privilege_type
+FROM (SELECT relname::text AS name, relacl AS acl FROM pg_class WHERE relnamespace = 'pricing'::regnamespace
+      UNION ALL SELECT oid::regprocedure::text, proacl FROM pg_proc WHERE pronamespace = 'pricing'::regnamespace) o
+CROSS JOIN LATERAL aclexplode(o.acl) a
+UNION ALL SELECT polname::text, r::regrole::text, polcmd::text FROM pg_policy CROSS JOIN LATERAL unnest(polroles) r
+ORDER BY 1, 2, 3
+"""
+
+
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def content(url: str) -> dict[str, list[str]]:
+    """Every table's rows as text."""
+    return {
+        table: [text for (text,) in rows(url, f"SELECT t::text FROM pricing.{table} t ORDER BY 1")]
+        for (table,) in rows(url, TABLES)
+    }
+
+
+@pytest.fixture
+def prices(cli: CommandLine, core: Core, sandbox: RunningSandbox) -> None:
+    """A month that was fetched, and more rows than one chunk of a script has."""
+    month = ("--from", "2013-01", "--to", "2013-01")
+    assert cli("backfill", DAILY, *month, "--symbols", "AAPL,IBM", sandbox_url=sandbox.url).exit_code == 0
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'X' || n FROM generate_series(1, 5000) n"
+    )
+
+
+@pytest.fixture
+def other_database(server: TestServer) -> Iterator[str]:
+    name = f"restored_{uuid4().hex[:12]}"
+    server.create(name, "template0")
+    yield name
+    server.drop(name)
+
+
+def test_c3_what_is_restored_is_what_was_backed_up(
+    cli: CommandLine, prices: None, server: TestServer, owner_url: str, other_database: str, tmp_path: Path
+) -> None:
+    upgrade(owner_url)  # as each start does
+    path = tmp_path / "prices.dump"
+    said = cli("db", "backup", str(path), "--json")
+    assert said.exit_code == 0, said
+    assert said.json["bytes"] == path.stat().st_size
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    there = {
+        "database_url": server.url(other_database),
+        "owner_url": server.url_of_owner(other_database),
+    }
+    assert cli("db", "restore", str(path), **there).exit_code == 0
+    assert content(there["owner_url"]) == content(owner_url)
+    assert rows(there["owner_url"], RIGHTS) == rows(owner_url, RIGHTS)
+    history = ("history", "AAPL", "--data-type", DAILY, "--from", "2013-01", "--to", "2013-01", "--json")
+    assert cli(*history, **there).json == cli(*history).json
+    assert len(cli(*history, **there).json["rows"]) == 21
+
+
+def test_c3_prices_are_replaced_only_when_told_so(
+    cli: CommandLine, prices: None, core: Core, owner_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "prices.dump"
+    assert cli("db", "backup", str(path)).exit_code == 0
+    assert "is there already" in cli("db", "backup", str(path)).error
+    before = content(owner_url)
+    core.rows("DELETE FROM pricing.instruments WHERE symbol LIKE 'X%'")
+    core.rows("CREATE TABLE pricing.of_another_version ()")
+    changed = content(owner_url)
+    assert "holds prices. Give --replace" in cli("db", "restore", str(path)).error
+    assert content(owner_url) == changed
+    assert cli("db", "restore", str(path), "--replace").exit_code == 0
+    assert content(owner_url) == before
+
+
+@pytest.mark.parametrize("kept", [0, 2000, -10])
+def test_c3_a_backup_that_is_cut_off_changes_nothing(
+    cli: CommandLine, prices: None, owner_url: str, tmp_path: Path, kept: int
+) -> None:
+    path, cut = tmp_path / "prices.dump", tmp_path / "cut.dump"
+    assert cli("db", "backup", str(path)).exit_code == 0
+    cut.write_bytes(path.read_bytes()[:kept])
+    before = content(owner_url)
+    said = cli("db", "restore", str(cut), "--replace")
+    assert "failed: " in said.error
+    assert "Nothing has changed." in said.error
+    assert content(owner_url) == before
+
+
+def test_c3_a_restore_that_is_killed_changes_nothing(
+    cli: CommandLine, prices: None, owner_url: str, tmp_path: Path
+) -> None:
+    """Its programs take the end of what they are given for an end, and not for success."""
+    path = tmp_path / "prices.dump"
+    assert cli("db", "backup", str(path)).exit_code == 0
+    before = content(owner_url)
+    # Somebody reads a table, so that the restore waits for it halfway.
+    with psycopg.connect(owner_url) as reader, psycopg.connect(owner_url, autocommit=True) as looker:
+        reader.execute("SELECT FROM pricing.instruments")
+        process = cli.start("db", "restore", str(path), "--replace")
+        waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DROP SCHEMA%'"
+        wait_until(lambda: looker.execute(waits).fetchone() is not None)
+        process.kill()
+        process.wait()
+        reader.rollback()
+        ours = "SELECT FROM pg_stat_activity WHERE application_name = 'psql' AND datname = current_database()"
+        wait_until(lambda: looker.execute(ours).fetchone() is None)
+    assert content(owner_url) == before
+
+
+def test_c3_a_restore_beside_a_running_pipeline_is_refused(cli: CommandLine, tmp_path: Path) -> None:
+    with cli.running():
+        assert "Stop it before you restore" in cli("db", "restore", str(tmp_path / "prices.dump")).error
+
+
+def test_c3_a_backup_that_is_not_there_is_one_sentence(cli: CommandLine, tmp_path: Path) -> None:
+    assert "there is no backup" in cli("db", "restore", str(tmp_path / "nothing.dump")).error
+    assert not (tmp_path / "nothing.dump").exists()
+
+
+def test_b2_no_program_is_given_a_password_that_others_can_see(owner_url: str) -> None:
+    password = make_url(owner_url).password
+    address, environment = backup._address(owner_url)
+    assert environment["PGPASSWORD"] == password
+    assert str(password) not in address
+    assert make_url(address).query == make_url(owner_url).query
+
+
+def programs(folder: Path, version: int) -> Path:
+    folder.mkdir()
+    for name in ("pg_dump", "pg_restore", "psql"):
+        (folder / name).write_text(
+            f"#!/bin/sh\necho '{name} (PostgreSQL) {version}.3 (Debian {version}.3-1)'\n"
+        )
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_c3_a_program_that_is_older_than_the_server_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is first on PATH was taken: an older `pg_dump` refuses the server."""
+    old, new = programs(tmp_path / "old", 14), programs(tmp_path / "new", 97)
+    monkeypatch.setenv("PATH", f"{old}:{new}")
+    assert backup._programs(97) == new
+    assert backup._programs(18) not in (old, new)
+    with pytest.raises(backup.DatabaseError, match=r"server is PostgreSQL 98, and no pg_dump") as caught:
+        backup._programs(98)
+    assert f"14 in {old}, 97 in {new}" in str(caught.value)
+    monkeypatch.setattr(backup, "binaries", lambda *_: old)
+    assert backup._programs(15) != old
+
+
+def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine, open_folder: Path) -> None:
+    """Of the embedded server: it runs for the command, and stops after it."""
+    first, second, path = open_folder / "first", open_folder / "second", open_folder / "prices.dump"
+    assert (
+        "does not exist"
+        in cli("db", "backup", str(path), database_url="", owner_url="", home=str(first)).error
+    )
+    prepare_home(first)
+    with EmbeddedServer(first, for_tests=True) as server:
+        upgrade(server.url("pricing"))
+        with psycopg.connect(server.url("pricing")) as connection:
+            connection.execute(
+                "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'KEPT')"
+            )
+        # While the pipeline runs.
+        lock = lock_home(first, patience=0)
+        assert cli("db", "backup", f"{path}.1", database_url="", owner_url="", home=str(first)).exit_code == 0
+    os.close(lock)
+    said = cli("db", "backup", str(path), database_url="", owner_url="", home=str(first))
+    assert said.exit_code == 0, said
+    said = cli("db", "restore", str(path), database_url="", owner_url="", home=str(second))
+    assert said.exit_code == 0, said
+    assert not EmbeddedServer(second).is_running
+    with EmbeddedServer(second, for_tests=True) as server:
+        assert rows(server.url("pricing", "worker"), "SELECT symbol FROM pricing.instruments") == [("KEPT",)]

@@ -1,0 +1,139 @@
+"""Where settings come from: the environment, a file `.env` beside it, and what a home was made for."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.settings import keep_kind, load_settings
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, and an environment in which nothing is set; both as before in the end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PRICING_")}
+    monkeypatch.setattr(os, "environ", kept)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def home_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A HOME that is expanded where no shell has done so."""
+    monkeypatch.setitem(os.environ, "HOME", str(folder / "me"))
+    return folder / "me"
+
+
+def test_c3_a_file_env_adds_to_the_environment_which_goes_before_it(folder: Path) -> None:
+    (folder / ".env").write_text(
+        "# a comment\nexport PRICING_WEB_PORT=3001\nPRICING_SANDBOX_PORT='8101' # why\nOTHER=1\n"
+        "PRICING_TWELVEDATA_API_KEY='a${b}$c'\nPRICING_DATABASE_URL=\n"
+    )
+    os.environ |= {"PRICING_WEB_PORT": "3002", "PRICING_SANDBOX_PORT": ""}
+    settings = load_settings()
+    assert (settings.web_port, settings.sandbox_port) == (3002, 8101)
+    assert settings.twelvedata_api_key is not None
+    assert settings.twelvedata_api_key.get_secret_value() == "a${b}$c"
+    assert settings.database_url is None
+    assert "OTHER" not in os.environ
+
+
+@pytest.mark.parametrize("line", ["sand box", "PRICING_SANDBOX", 'PRICING_MASTER_KEY="secret', "=3"])
+def test_c3_a_line_that_cannot_be_read_is_refused_without_being_shown(folder: Path, line: str) -> None:
+    (folder / ".env").write_text(f"PRICING_WEB_PORT=3001\n{line}\n")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert f"line 2 of {folder / '.env'}" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_c3_a_file_that_cannot_be_read_is_refused(folder: Path) -> None:
+    (folder / ".env").write_bytes(b"PRICING_WEB_PORT=\xff")
+    with pytest.raises(SettingsError, match="no UTF-8 text"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PRICING_SANBOX", "PRICING_SANDBOX?"),
+        ("PRICING_HOMES", "PRICING_HOME?"),
+        ("pricing_home", "PRICING_HOME?"),
+        ("PRICING_XYZZY", ""),
+    ],
+)
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_c3_a_mistyped_setting_is_refused(folder: Path, name: str, meant: str, is_in_file: bool) -> None:
+    if is_in_file:
+        (folder / ".env").write_text(f"{name}=1\n")
+    else:
+        os.environ[name] = "1"
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert f"there is no setting {name}." in str(caught.value)
+    assert meant in str(caught.value)
+    assert (str(folder / ".env") in str(caught.value)) is is_in_file
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a b", "a b"),
+        ("'a b'", "a b"),
+        ("~/x", "{me}/x"),
+        ("$HOME/x", "{me}/x"),
+        ("~root/x", f"{pwd.getpwuid(0).pw_dir}/x"),
+        ("", ".pricing"),
+    ],
+)
+def test_c3_a_home_is_the_folder_that_was_meant(
+    folder: Path, home_variable: Path, written: str, meant: str
+) -> None:
+    (folder / ".env").write_text(f"PRICING_HOME={written}\n")
+    assert load_settings().home == Path(meant.format(me=home_variable))
+
+
+@pytest.mark.parametrize("written", ["~nobody-of-this-name/x", "$NO_SUCH_VARIABLE/x"])
+def test_c3_a_home_that_cannot_be_meant_is_refused(folder: Path, written: str) -> None:
+    os.environ["PRICING_HOME"] = written
+    with pytest.raises(SettingsError, match="PRICING_HOME=") as caught:
+        load_settings()
+    assert written in str(caught.value)
+
+
+@pytest.mark.parametrize(("made_for", "asked_for"), [("true", "false"), ("false", "true")])
+def test_c3_a_home_keeps_to_the_sandbox_or_to_real_providers(
+    folder: Path, made_for: str, asked_for: str
+) -> None:
+    home = folder / ".pricing"
+    home.mkdir()
+    os.environ["PRICING_SANDBOX"] = made_for
+    first = load_settings()
+    keep_kind(first)
+    assert load_settings() == first
+    # Whoever says nothing gets what the home is for.
+    del os.environ["PRICING_SANDBOX"]
+    assert load_settings().sandbox is first.sandbox
+    (folder / ".env").write_text(f"PRICING_SANDBOX={asked_for}\n")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    sentence = str(caught.value)
+    assert [
+        word for word in (str(home), "sandbox", "real providers", "PRICING_HOME") if word not in sentence
+    ] == []
+    # A start that had read its settings before another one decided is refused, too.
+    with pytest.raises(SettingsError, match="made for the"):
+        keep_kind(first.model_copy(update={"sandbox": not first.sandbox}))
+    os.environ["PRICING_HOME"] = str(folder / "another")
+    assert load_settings().sandbox is not first.sandbox
+
+
+def test_c3_what_a_home_was_made_for_is_never_guessed(folder: Path) -> None:
+    (folder / ".pricing").mkdir()
+    (folder / ".pricing" / "prices-from").write_text("")
+    with pytest.raises(SettingsError, match="is damaged"):
+        load_settings()
