@@ -14,6 +14,7 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import backfills, registry
+from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -100,14 +101,6 @@ _DOCUMENT_COLUMNS = dg.TableSchema(
         dg.TableColumn("cache_ttl_minutes", "integer", description="TTL of this pair, if it has its own."),
     ]
 )
-
-
-def history_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey(["price_history", data_type])
-
-
-def latest_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey(["latest_price", data_type])
 
 
 def provider_key(provider: str) -> dg.AssetKey:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pricing_pipeline.defs.assets import DRAIN_TAG, history_key
+from pricing_pipeline.defs.assets import DRAIN_TAG
+from pricing_pipeline.defs.ours import history_key
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.settings import load_settings
 

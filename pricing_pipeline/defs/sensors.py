@@ -10,9 +10,10 @@ from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without 
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
-from pricing_pipeline.defs.assets import MONTHS, history_key, latest_key
+from pricing_pipeline.defs.assets import MONTHS
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.jobs import drain_tags
+from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
