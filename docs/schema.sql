@@ -1315,7 +1315,7 @@ GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader
 CREATE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamp with time zone, OUT faults integer, OUT calls integer) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calls_that_count(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.
+-- Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. Returns how many tasks that were.
 CREATE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
 

@@ -90,6 +90,7 @@ class Stage:
         last: str,
         tags: dict[str, str] | None = None,
         raise_on_error: bool = True,
+        **options: Any,
     ) -> dg.ExecuteInProcessResult:
         """Run what the UI launches for a range of months: Dagster's own job, without the tag of drains."""
         return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
@@ -98,6 +99,7 @@ class Stage:
             asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
             tags={RANGE_START: first, RANGE_END: last, **OF_OURS, **(tags or {})},
             raise_on_error=raise_on_error,
+            **options,
         )
 
     def materializations(self, *path: str) -> list[dg.AssetMaterialization]:

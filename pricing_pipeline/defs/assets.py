@@ -14,6 +14,7 @@ import dagster as dg
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import backfills, registry
+from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -211,7 +212,11 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 _drain(context, refresher)
                 reporter.count_months()
             else:
-                _backfill(context, refresher, reporter)
+                try:
+                    _backfill(context, refresher, reporter)
+                except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                    cancel_with_runs(context.instance, database.engine)
+                    raise
         # Everything was reported as it happened; an asset that is yielded here would be reported twice.
         yield from ()
 

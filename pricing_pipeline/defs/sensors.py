@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs.assets import MONTHS
+from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.jobs import drain_tags
 from pricing_pipeline.defs.ours import history_key, latest_key
@@ -82,6 +83,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         with database.engine.begin() as connection:
             demand.enqueue_due(connection)
         schedules.serve(database.engine)
+        cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
         launched = _Launched.load(context.cursor)
