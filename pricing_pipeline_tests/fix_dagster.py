@@ -25,6 +25,7 @@ from sqlalchemy import make_url
 
 import pricing_pipeline
 from pricing_pipeline.definitions import definitions
+from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE
@@ -73,13 +74,16 @@ class Stage:
         with context:
             return self.repository.get_sensor_def(sensor).evaluate_tick(context)
 
-    def drain(self, *data_types: str, partition: str, **options: Any) -> dg.ExecuteInProcessResult:
+    def drain(
+        self, *data_types: str, partition: str, tags: dict[str, str] | None = None, **options: Any
+    ) -> dg.ExecuteInProcessResult:
         """Run the refresh job for these types, as the sensor requests it."""
         return self.definitions.resolve_job_def("refresh").execute_in_process(
             instance=self.instance,
             run_config=_QUIET,
             partition_key=partition,
             asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
+            tags={**drain_tags(), **(tags or {})},
             **options,
         )
 
@@ -90,12 +94,19 @@ class Stage:
         last: str,
         tags: dict[str, str] | None = None,
         raise_on_error: bool = True,
+        job: str | None = None,
+        config: dict[str, Any] | None = None,
         **options: Any,
     ) -> dg.ExecuteInProcessResult:
-        """Run what the UI launches for a range of months: Dagster's own job, without the tag of drains."""
-        return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        """Run what the UI launches for a range of months: of Dagster's own job, or of the job with this name."""
+        chosen = (
+            self.definitions.resolve_job_def(job)
+            if job
+            else self.definitions.resolve_implicit_global_asset_job_def()
+        )
+        return chosen.execute_in_process(
             instance=self.instance,
-            run_config=_QUIET,
+            run_config={**_QUIET, "ops": {"refresh_prices": {"config": config or {}}}},
             asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
             tags={RANGE_START: first, RANGE_END: last, **OF_OURS, **(tags or {})},
             raise_on_error=raise_on_error,

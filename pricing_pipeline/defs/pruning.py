@@ -19,8 +19,8 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline import prices
-from pricing_pipeline.defs.assets import DRAIN_TAG
 from pricing_pipeline.defs.checks import CHECKS
+from pricing_pipeline.defs.draining import DRAIN_TAG
 from pricing_pipeline.defs.ours import Ours, made_here
 from pricing_pipeline.defs.reports import month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
