@@ -1500,6 +1500,10 @@ GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,int
 CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
 
+-- Queues what people watch or hold of a data type, or those symbols of it, however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.
+CREATE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
+
 -- Something else is asked for: ends the hold-off of all pairs of the type.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 

@@ -1,10 +1,10 @@
-"""What a run does that a person has asked for: fill the months of its partitions.
+"""What a run does that a person has asked for: fill the months of its partitions, and today, fetch what people look at.
 
 A type that has no history there is no reason to fail: months are shared by all types, and "Materialize all" means
 what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
 """
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 from pydantic import Field
@@ -66,14 +66,18 @@ def backfill(
     refresher: Refresher,
     reporter: Reporter,
 ) -> None:
-    """Fill the months of the run's partitions, of the types that it has selected."""
-    window = _window(context, config)
-    symbols = config.chosen()
+    """Fill the months of the run's partitions, of the types that it has selected.
+
+    The current month is what is fetched now, too: the latest of what people watch or hold of these types.
+    """
+    window, symbols = _window(context, config), config.chosen()
     selected = {key.path[-1] for key in context.selected_asset_keys}
+    kinds = sorted((k for k in snapshot.data_types if k.data_type in selected), key=lambda k: k.data_type)
+    today = datetime.now(UTC).date()
     plans, faults = [], []
-    for kind in sorted(
-        (k for k in snapshot.data_types if k.data_type in selected), key=lambda k: k.data_type
-    ):
+    for kind in kinds:
+        if kind.history_from is None and window.start >= today.replace(day=1):
+            continue  # of the month that has begun there is nothing to fill, but what comes now
         if reason := _no_history(kind, window):
             context.log.warning(reason)
             continue
@@ -83,6 +87,8 @@ def backfill(
             if getattr(error.orig, "sqlstate", None) != _REFUSED:
                 raise
             faults.append(registry.reason(error))  # no reason to leave out the other types
+    if window.start <= today <= window.end:
+        faults += filter(None, (_fetch_now(context, refresher, kind, symbols) for kind in kinds))
     failures = {}
     for plan in plans:
         _say_what_is_planned(context, plan, window)
@@ -102,6 +108,24 @@ def backfill(
         faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
     if faults:
         raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
+
+
+def _fetch_now(
+    context: dg.AssetExecutionContext, refresher: Refresher, kind: DataType, symbols: list[str] | None
+) -> str | None:
+    """Fetch what people watch or hold of a type; returns what went wrong."""
+    done = refresher.fetch_now(kind.data_type, symbols)
+    if not done.tasks:
+        say = context.log.warning if kind.history_from is None else context.log.info
+        say(f"{kind.data_type}: nobody watches or holds any that can be fetched now")
+        return None
+    context.log.info(f"{kind.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
+    if not done.failed:
+        return None
+    return (
+        f"{done.failed} of {done.tasks} of {kind.data_type} that are watched or held could not be fetched: "
+        "`pricing-pipeline queue list --status failed` shows why"
+    )
 
 
 def _no_history(kind: DataType, window: Window) -> str | None:

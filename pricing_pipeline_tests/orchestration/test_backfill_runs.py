@@ -262,6 +262,45 @@ def test_g6_months_before_the_history_of_one_type_are_no_fault(stage: Stage) -> 
     ]
 
 
+def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """However fresh it is; but not what is paused."""
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    core.hold("bob", (QUOTE, "GOOG"))
+    core.pause("MSFT")
+    month = datetime.now(UTC).strftime("%Y-%m-01")
+    for _ in range(2):
+        sandbox.reset()
+        run = stage.backfill(QUOTE, first=month, last=month)
+        assert run.success
+        assert [call["symbols"] for call in sandbox.calls()] == [["AAPL", "GOOG"]]
+        assert warnings(stage, run) == []
+    assert stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", QUOTE])) == {month}
+    # Some of them, and none.
+    sandbox.reset()
+    assert stage.backfill(QUOTE, first=month, last=month, config={"symbols": ["AAPL"]}).success
+    assert [call["symbols"] for call in sandbox.calls()] == [["AAPL"]]
+    run = stage.backfill(FX, first=month, last=month)
+    assert warnings(stage, run) == ["fx_rate: nobody watches or holds any that can be fetched now"]
+    audit(core)
+
+
+def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE"))
+    month = datetime.now(UTC).strftime("%Y-%m-01")
+    run = stage.backfill(QUOTE, first=month, last=month, raise_on_error=False)
+    assert why(run) == (
+        "1 of 2 of equity_quote that are watched or held could not be fetched:"
+        " `pricing-pipeline queue list --status failed` shows why."
+    )
+    assert core.latest("AAPL") is not None
+    # It backs off now, and is no fault of the next run.
+    assert stage.backfill(QUOTE, first=month, last=month).success
+
+
 def test_g6_materialize_all_is_green_with_the_sample(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
@@ -269,8 +308,9 @@ def test_g6_materialize_all_is_green_with_the_sample(
     months = stage.spec("price_history", DAILY).partitions_def
     assert isinstance(months, dg.MonthlyPartitionsDefinition)
     first, *_, last = months.get_partition_keys()
-    for job in (None, "refresh"):
-        assert stage.backfill(DAILY, QUOTE, FX, NAV, first=first, last=last, job=job).success
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"), (DAILY, "IBM"))
+    assert stage.backfill(DAILY, QUOTE, FX, NAV, first=first, last=last).success
+    assert core.one("SELECT count(*) FROM pricing.latest_prices") == 4
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) > 15_000
     assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=NAV) > 1_000
 
