@@ -1318,7 +1318,7 @@ GRANT EXECUTE ON FUNCTION pricing.calendars_to_extend(boolean) TO pricing_reader
 CREATE FUNCTION pricing.calls_that_count(wanted_provider text, after timestamp with time zone, OUT faults integer, OUT calls integer) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.calls_that_count(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.
+-- Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. Returns how many tasks that were.
 CREATE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFAULT 'its backfill was cancelled'::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
 
@@ -1506,6 +1506,10 @@ GRANT EXECUTE ON FUNCTION pricing.fail_tasks(bigint[],uuid,text,text,boolean,int
 -- When a task with this history first failed by trouble that others may have, too. NULL = it did not.
 CREATE FUNCTION pricing.failing_since(errors jsonb) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.failing_since(jsonb) TO pricing_reader, pricing_worker;
+
+-- Queues what people watch or hold of a data type, or those symbols of it, however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.
+CREATE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 
 -- Something else is asked for: ends the hold-off of all pairs of the type.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;

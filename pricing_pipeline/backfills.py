@@ -155,6 +155,14 @@ def ended(connection: Connection, backfill_id: UUID) -> tuple[datetime | None, d
     return row.finished_at, row.cancelled_at
 
 
+def under_way(connection: Connection) -> dict[UUID, str]:
+    """Backfills that runs of Dagster asked for and that have tasks in the queue, with the ids of those runs."""
+    return {row.backfill_id: row.run_id for row in connection.execute(query("backfill.under_way"))}
+
+
 def cancel(connection: Connection, backfill_id: UUID) -> int:
-    """Take what is left of a backfill out of the queue; returns how many tasks that were. What is stored stays."""
+    """Take what is left of a backfill out of the queue; returns how many tasks that were.
+
+    What is stored stays, and so does what a later backfill waits for.
+    """
     return int(connection.execute(query("backfill.cancel"), {"backfill_id": backfill_id}).scalar_one())

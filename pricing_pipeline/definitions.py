@@ -44,7 +44,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             refresh_watched(snapshot),
             report_freshness(snapshot),
             follow_registry(snapshot),
-            prune_dagster,
+            prune_dagster(snapshot),
             extend_calendars,
         ],
         schedules=[*schedules, check_schedule(snapshot)],

@@ -223,3 +223,18 @@ def _pairs(user_id: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
         "data_types": [data_type for data_type, _ in ordered],
         "symbols": [symbol for _, symbol in ordered],
     }
+
+
+def fetch_now(connection: Connection, data_type: str, symbols: Sequence[str] | None = None) -> list[int]:
+    """Queue what people watch or hold of a data type, or some of it, however fresh it is; returns the tasks.
+
+    What is paused, backs off or finds no room in a quota is left out.
+    """
+    parameters = {"data_type": data_type, "symbols": None if symbols is None else list(symbols)}
+    return list(connection.execute(query("demand.fetch_now"), parameters).scalar_one())
+
+
+def how_far(connection: Connection, tasks: Sequence[int]) -> tuple[int, int, int]:
+    """Of some tasks: how many there are, how many are not finished, and how many failed."""
+    row = connection.execute(query("demand.how_far"), {"tasks": list(tasks)}).one()
+    return len(tasks), row.open, row.failed

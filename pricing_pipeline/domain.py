@@ -92,6 +92,14 @@ def months_after(first_of_month: date, months: int) -> date:
     return date(year, month + 1, 1)
 
 
+def months_of(window: Window) -> list[date]:
+    """First days of all months that a window touches."""
+    months = [window.start.replace(day=1)]
+    while (following := months_after(months[-1], 1)) <= window.end:
+        months.append(following)
+    return months
+
+
 class Adjustment(StrEnum):
     """What prices of the past were divided by after they were made. Dividends never count here."""
 

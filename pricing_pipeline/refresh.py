@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import date
 from functools import partial
 from importlib import import_module
 from typing import TypeVar
@@ -28,7 +27,7 @@ from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_locked
 from pricing_pipeline.db.engine import KeptSession, autocommitting
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
-from pricing_pipeline.domain import Call, FailureKind, Window, months_after
+from pricing_pipeline.domain import Call, FailureKind, Window
 from pricing_pipeline.errors import (
     ClientFault,
     DatabaseError,
@@ -211,11 +210,22 @@ class Refresher:
     def backfill(
         self, backfill: Backfill, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> Progress:
-        """Work until every task of a backfill is finished, whoever finished it.
+        """Work until every task of a backfill is finished, whoever finished it."""
+        return self.follow(lambda connection: _progress(connection, backfill), on_progress)
 
-        Live work goes first all the while: this drains the common queue, not a private one.
-        """
-        progress, asked = Progress(backfill.tasks, backfill.tasks, 0), -_POLL_SECONDS
+    def fetch_now(self, data_type: str, symbols: Sequence[str] | None = None) -> Progress:
+        """Fetch what people watch or hold of a data type, or some of it, however fresh it is."""
+        with self._autocommit.connect() as connection:
+            tasks = demand.fetch_now(connection, data_type, symbols)
+        return self.follow(lambda connection: Progress(*demand.how_far(connection, tasks)))
+
+    def follow(
+        self,
+        ask: Callable[[Connection], Progress],
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> Progress:
+        """Work at the common queue, where live work goes first, until tasks are finished as `ask` tells."""
+        progress, asked = Progress(0, 0, 0), -_POLL_SECONDS
 
         def is_over() -> bool:
             nonlocal progress, asked
@@ -224,7 +234,7 @@ class Refresher:
             if self._in_flight and now - asked < _POLL_SECONDS:
                 return False
             with self._own.use() as connection:
-                progress, asked = _progress(connection, backfill), now
+                progress, asked = ask(connection), now
             on_progress(progress)
             return progress.is_finished
 
@@ -487,11 +497,3 @@ class Refresher:
 def _progress(connection: Connection, backfill: Backfill) -> Progress:
     row = connection.execute(query("backfill.progress"), {"backfill_id": backfill.id}).one()
     return Progress(row.tasks, row.open, row.failed)
-
-
-def months_of(window: Window) -> list[date]:
-    """First days of all months that a window touches."""
-    months = [window.start.replace(day=1)]
-    while (following := months_after(months[-1], 1)) <= window.end:
-        months.append(following)
-    return months

@@ -20,6 +20,7 @@ from sqlalchemy import make_url
 
 from pricing_pipeline import credentials, master_keys, registry, sample
 from pricing_pipeline.children import Child
+from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
@@ -78,6 +79,11 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                     f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
                 )
         environment = _environment(settings, worker, dagster, sandbox_port)
+        if not _is_storage_ours(settings, environment):
+            say(
+                "Dagster's storage was made by somebody else, so only our own runs in it are seen to; upgrades and "
+                "its other upkeep are its owner's"
+            )
         urls = {"dagster": f"http://{LOOPBACK}:{web_port}"}
         if sandbox_port is not None:
             urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
@@ -185,6 +191,13 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     if sandbox_port is not None:
         environment["PRICING_SANDBOX_URL"] = f"http://{LOOPBACK}:{sandbox_port}"
     return environment
+
+
+def _is_storage_ours(settings: Settings, environment: dict[str, str]) -> bool:
+    """Whether Dagster's storage belongs to this home; a new one does from here on."""
+    is_embedded = settings.database_url is None and settings.dagster_url is None
+    folder, url = Path(environment["DAGSTER_HOME"]), environment["PRICING_DAGSTER_URL"]
+    return dagster_storage.claim_if_new(folder, url, is_embedded=is_embedded)
 
 
 def without_keys(environment: dict[str, str]) -> dict[str, str]:

@@ -9,22 +9,37 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
+from sqlalchemy import make_url
 
+import pricing_pipeline
 from pricing_pipeline.definitions import definitions
+from pricing_pipeline.defs.draining import drain_tags
+from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE
+from pricing_pipeline_tests.fix_database import TestServer
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+ROOT = Path(pricing_pipeline.__file__).parents[1]
+
+OURS = Ours(LABEL, (DAILY, QUOTE, FX, NAV))
+OF_OURS = {REPOSITORY_LABEL_TAG: LABEL}
+"""The tag of a run that was launched from our code location."""
 
 
 class Stage:
@@ -59,13 +74,16 @@ class Stage:
         with context:
             return self.repository.get_sensor_def(sensor).evaluate_tick(context)
 
-    def drain(self, *data_types: str, partition: str, **options: Any) -> dg.ExecuteInProcessResult:
+    def drain(
+        self, *data_types: str, partition: str, tags: dict[str, str] | None = None, **options: Any
+    ) -> dg.ExecuteInProcessResult:
         """Run the refresh job for these types, as the sensor requests it."""
         return self.definitions.resolve_job_def("refresh").execute_in_process(
             instance=self.instance,
             run_config=_QUIET,
             partition_key=partition,
             asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
+            tags={**drain_tags(), **(tags or {})},
             **options,
         )
 
@@ -76,14 +94,23 @@ class Stage:
         last: str,
         tags: dict[str, str] | None = None,
         raise_on_error: bool = True,
+        job: str | None = None,
+        config: dict[str, Any] | None = None,
+        **options: Any,
     ) -> dg.ExecuteInProcessResult:
-        """Run what the UI launches for a range of months: Dagster's own job, without the tag of drains."""
-        return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        """Run what the UI launches for a range of months: of Dagster's own job, or of the job with this name."""
+        chosen = (
+            self.definitions.resolve_job_def(job)
+            if job
+            else self.definitions.resolve_implicit_global_asset_job_def()
+        )
+        return chosen.execute_in_process(
             instance=self.instance,
-            run_config=_QUIET,
+            run_config={**_QUIET, "ops": {"refresh_prices": {"config": config or {}}}},
             asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
-            tags={RANGE_START: first, RANGE_END: last, **(tags or {})},
+            tags={RANGE_START: first, RANGE_END: last, **OF_OURS, **(tags or {})},
             raise_on_error=raise_on_error,
+            **options,
         )
 
     def materializations(self, *path: str) -> list[dg.AssetMaterialization]:
@@ -146,6 +173,29 @@ def environment(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("PRICING_CODE_SOCKET", raising=False)
     yield
     PricingDatabase(url=database_url).engine.dispose()
+
+
+@pytest.fixture
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DAGSTER_HOME as `up` makes it. Nothing listens where its variables point."""
+    home = tmp_path / "dagster"
+    home.mkdir()
+    (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
+    monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")
+    return home
+
+
+@pytest.fixture
+def dagster_url(dagster_home: Path, server: TestServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty database for the instance of DAGSTER_HOME."""
+    name = f"dagster_test_{uuid4().hex[:12]}"
+    server.create(name, "template1")
+    url = make_url(server.url_of_owner(name)).set(drivername="postgresql+psycopg2")
+    monkeypatch.setenv("PRICING_DAGSTER_URL", url.render_as_string(hide_password=False))
+    yield url.render_as_string(hide_password=False)
+    server.drop(name)
 
 
 @pytest.fixture

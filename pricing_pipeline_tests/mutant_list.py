@@ -909,4 +909,74 @@ MUTANTS = (
         "",
         (_TROUBLE,),
     ),
+    Mutant(
+        "runs of other code locations count as ours",
+        "pricing_pipeline/defs/ours.py",
+        "only",
+        "return replace(wanted, tags={**wanted.tags, REPOSITORY_LABEL_TAG: label})",
+        "return wanted",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_whatever_runs_there_are_only_ours_that_have_ended_go",
+        ),
+    ),
+    Mutant(
+        "a storage of others counts as made here",
+        "pricing_pipeline/defs/ours.py",
+        "made_here",
+        "return is_made_here(Path(instance.root_directory), connection)",
+        "return True",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+        ),
+    ),
+    Mutant(
+        "a storage with tables is claimed as new",
+        "pricing_pipeline/db/dagster_storage.py",
+        "claim_if_new",
+        "if not is_embedded and inspect(connection).has_table(_FIRST_TABLE):",
+        "if is_embedded and not is_embedded:",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+        ),
+    ),
+    Mutant(
+        "a cancelled backfill takes along what another waits for",
+        f"{_FUNCTIONS}/backfill.sql",
+        "cancel_backfill",
+        "WHERE x.backfill_id = wanted ORDER BY x.id FOR UPDATE OF x) heir",
+        "WHERE false ORDER BY x.id FOR UPDATE OF x) heir",
+        (
+            f"{_TESTS}/integration/test_backfill.py::test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled",
+        ),
+    ),
+    Mutant(
+        "a cancelled run leaves its tasks in the queue",
+        "pricing_pipeline/defs/cancelling.py",
+        "cancel_with_runs",
+        "if run_id in called_off:",
+        "if not run_id:",
+        (
+            f"{_TESTS}/orchestration/test_cancelling.py::test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs",
+        ),
+    ),
+    Mutant(
+        "every run of the job is a drain",
+        "pricing_pipeline/defs/jobs.py",
+        "refresh_job",
+        'tags={"dagster/max_retries": "0"}',
+        'tags={"pricing/drain": "true"}',
+        (
+            f"{_TESTS}/orchestration/test_backfill_runs.py::test_g6_a_backfill_from_the_jobs_page_does_what_it_says",
+        ),
+    ),
+    Mutant(
+        "the current month asks for nobody's prices",
+        f"{_FUNCTIONS}/by_hand.sql",
+        "fetch_now",
+        "(seen.viewers > 0 OR EXISTS",
+        "(seen.viewers < 0 OR EXISTS",
+        (
+            f"{_TESTS}/orchestration/test_backfill_runs.py::test_g3_g6_the_current_month_means_what_is_watched_or_held_now",
+        ),
+    ),
 )

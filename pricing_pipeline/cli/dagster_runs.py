@@ -1,7 +1,7 @@
 """Dagster's webserver over GraphQL: start a run that backfills, and ask how a run fares.
 
-Dagster itself is never imported here. Its job names and tags are part of its public API; ours
-(`pricing/...`) are read by the assets.
+Dagster itself is never imported here. Its job names and tags are part of its public API; the run's configuration is
+read by the assets.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from pricing_pipeline.domain import Window
 from pricing_pipeline.errors import PricingError
 
 ALL_ASSETS = "__ASSET_JOB"
-"""Dagster's own job that holds every asset; the job `refresh` would make the run a drain."""
+"""Dagster's own job that holds every asset."""
 
-SYMBOLS_TAG, FROM_TAG, TO_TAG = "pricing/symbols", "pricing/from", "pricing/to"
-"""What partitions cannot say: some symbols only (joined by commas), and the exact days (ISO 8601)."""
-
-_LONGEST_TAG = 2000  # PostgreSQL refuses to index a tag of more than about 2,700 bytes
+STEP = "refresh_prices"
+"""The step that fetches; its configuration says what partitions cannot: some symbols only, and the exact days."""
 
 FIND = """
 query Find($asset: AssetKeyInput!) {
@@ -125,24 +123,20 @@ class Webserver:
     ) -> str:
         """Start one run over the months that `window` touches, none before the first partition; returns its id.
 
-        Raises PricingError when Dagster refuses, or when there are more symbols than a run can name.
+        Raises PricingError when Dagster refuses.
         """
-        tags = {**_month_tags(where, window), FROM_TAG: str(window.start), TO_TAG: str(window.end)}
-        if symbols is not None:
-            tags[SYMBOLS_TAG] = ",".join(symbols)
-            if len(tags[SYMBOLS_TAG]) > _LONGEST_TAG:
-                raise PricingError(
-                    f"{len(symbols)} symbols are more than one run can name. "
-                    "Ask for them in several commands, or for all by leaving --symbols out."
-                )
+        config = {"from_day": str(window.start), "to_day": str(window.end), "symbols": symbols or []}
         selector = {
             "repositoryName": where.repository,
             "repositoryLocationName": where.location,
             "jobName": ALL_ASSETS,
             "assetSelection": [{"path": ["price_history", data_type]}],
         }
-        metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
-        params = {"selector": selector, "executionMetadata": metadata, "runConfigData": {}}
+        metadata = {
+            "tags": [{"key": key, "value": value} for key, value in _month_tags(where, window).items()]
+        }
+        run_config = {"ops": {STEP: {"config": config}}}
+        params = {"selector": selector, "executionMetadata": metadata, "runConfigData": run_config}
         answer = self._ask(LAUNCH, {"params": params})["launchRun"]
         if answer["__typename"] != "LaunchRunSuccess":
             said = answer.get("message") or "; ".join(e["message"] for e in answer.get("errors", ()))

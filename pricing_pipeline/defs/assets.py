@@ -11,29 +11,21 @@ from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 
 import dagster as dg
-from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills, registry
+from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
+from pricing_pipeline.defs.cancelling import cancel_with_runs
+from pricing_pipeline.defs.draining import DRAIN_TAG, drain
+from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain import DataType, Window
+from pricing_pipeline.domain import DataType
 from pricing_pipeline.refresh import Refresher
-from pricing_pipeline.settings import load_settings
 
-DRAIN_TAG = "pricing/drain"
-"""On runs that drain the queue; a run of `price_history` without it is a backfill."""
-
-SYMBOLS_TAG, FROM_TAG, TO_TAG = "pricing/symbols", "pricing/from", "pricing/to"
-"""On backfills: only these symbols (joined by commas), only these days (ISO 8601) of the partitions' months."""
-
-MONTHS = dg.MonthlyPartitionsDefinition(start_date="2000-01-01", end_offset=1)
-"""UTC months of `observed_at`, shared by all types because one job must hold them all; the current one included."""
+_NO_HISTORY = date(2000, 1, 1)
+"""Where months begin while no type has history."""
 
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
-
-_REFUSED = "22023"
-"""SQLSTATE of a request that the database refuses with a sentence for people."""
 
 _HISTORY_COLUMNS = dg.TableSchema(
     columns=[
@@ -102,12 +94,16 @@ _DOCUMENT_COLUMNS = dg.TableSchema(
 )
 
 
-def history_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey(["price_history", data_type])
+def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
+    """UTC months of `observed_at` from the earliest history of any type to the current one.
 
-
-def latest_key(data_type: str) -> dg.AssetKey:
-    return dg.AssetKey(["latest_price", data_type])
+    All types share them, because one job must hold them all; a type without history has none of the past but what
+    arrived in its time.
+    """
+    begins = [kind.history_from for kind in snapshot.data_types if kind.history_from is not None]
+    return dg.MonthlyPartitionsDefinition(
+        min(begins, default=_NO_HISTORY).replace(day=1).isoformat(), end_offset=1
+    )
 
 
 def provider_key(provider: str) -> dg.AssetKey:
@@ -193,12 +189,13 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             )
             for kind in snapshot.data_types
         ],
-        partitions_def=MONTHS,
+        partitions_def=months(snapshot),
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
     def refresh_prices(
         context: dg.AssetExecutionContext,
+        config: BackfillConfig,
         database: PricingDatabase,
         providers: Providers,
         allowances: Allowances,
@@ -215,91 +212,18 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             ) as refresher,
         ):
             if DRAIN_TAG in context.run.tags:
-                _drain(context, refresher)
+                drain(context, refresher)
                 reporter.count_months()
             else:
-                _backfill(context, refresher, reporter)
+                try:
+                    backfill(context, snapshot, config, refresher, reporter)
+                except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                    cancel_with_runs(context.instance, database.engine)
+                    raise
         # Everything was reported as it happened; an asset that is yielded here would be reported twice.
         yield from ()
 
     return refresh_prices
-
-
-def _drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:
-    seconds = load_settings().max_drain_seconds
-    context.log.info(f"draining the queue for {seconds} s, or until nobody watches and nothing is queued")
-    if not refresher.drain(seconds):
-        context.log.info("another drain is at work; it takes this run's tasks too")
-
-
-def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter: Reporter) -> None:
-    window = _window(context)
-    symbols = _symbols(context.run.tags.get(SYMBOLS_TAG))
-    plans, faults = [], []
-    for name in sorted(key.path[-1] for key in context.selected_asset_keys):
-        try:
-            plans.append(refresher.plan_backfill(name, window, symbols))
-        except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != _REFUSED:
-                raise
-            faults.append(registry.reason(error))  # no reason to leave out the other types
-    failures = {}
-    for plan in plans:
-        context.log.info(
-            f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
-            if plan.tasks
-            else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
-            f"{window.end} is stored already"
-        )
-        if words := backfills.left_out_words(plan.left_out):
-            context.log.warning(f"{plan.data_type}: {words}")
-        progress = refresher.backfill(plan, reporter.progress(plan))
-        reporter.report_months(plan, window)
-        cancelled = reporter.cancelled(plan) if progress.failed else 0
-        failed = max(progress.failed - cancelled, 0)
-        if cancelled:
-            faults.append(
-                f"the backfill of {plan.data_type} was cancelled: {cancelled} of {progress.tasks} tasks are left out. "
-                "What is stored stays, and another backfill goes on from there"
-            )
-        if failed:
-            faults.append(f"{failed} of {progress.tasks} tasks of {plan.data_type} failed")
-            failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
-    if failures:
-        faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
-    if faults:
-        raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
-
-
-def _window(context: dg.AssetExecutionContext) -> Window:
-    """The days to fill: all of the partitions' months, or those that the run's tags leave of them."""
-    months = context.partition_time_window
-    first, last = months.start.date(), months.end.date() - timedelta(days=1)
-    start = max(first, _day(context.run.tags, FROM_TAG, first))
-    end = min(last, _day(context.run.tags, TO_TAG, last))
-    if start > end:
-        raise dg.Failure(
-            f"The tags {FROM_TAG} and {TO_TAG} leave no day of the partitions, which span {first} to {last}. "
-            "Choose the partitions of those days."
-        )
-    return Window(start, end)
-
-
-def _day(tags: Mapping[str, str], tag: str, otherwise: date) -> date:
-    if tag not in tags:
-        return otherwise
-    try:
-        return date.fromisoformat(tags[tag])
-    except ValueError:
-        raise dg.Failure(
-            f"The tag {tag} is {tags[tag]!r}, which is no day. Write it as 2013-02-28."
-        ) from None
-
-
-def _symbols(tag: str | None) -> list[str] | None:
-    if tag is None:
-        return None
-    return sorted({symbol.strip() for symbol in tag.split(",")} - {""})
 
 
 def _sentence(kind: DataType) -> str:

@@ -14,7 +14,7 @@ import dagster as dg
 from sqlalchemy import Connection
 
 from pricing_pipeline import checks, demand
-from pricing_pipeline.defs.assets import latest_key
+from pricing_pipeline.defs.ours import latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, inline_table, said_of_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase

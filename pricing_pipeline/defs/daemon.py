@@ -10,6 +10,9 @@ here and not in a process of their own, because importing Dagster is what a star
 And its connections are kept: left to itself, the daemon opens one for each query, several a second, which was
 half of what the pipeline cost while nobody watched anything.
 
+In a storage that others share nothing is seen to but our own runs and backfills: it is its owner's to make, to upgrade
+and to tidy up.
+
 And it goes on when the machine's clock is set back: left to itself, it ticks no sensor and starts no queued run until
 the time of its last tick has come again.
 """
@@ -30,6 +33,7 @@ from dagster._daemon import daemon as interval_daemons
 from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 
+from pricing_pipeline.defs.ours import LABEL, leave_others_alone, made_here, only
 from pricing_pipeline.defs.storage import make_tables
 
 _UNFINISHED = [
@@ -55,6 +59,8 @@ def main() -> None:
         time.sleep(0.05)
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
+        if not made_here(instance):
+            leave_others_alone(instance)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         go_on_when_the_clock_is_set_back()
@@ -81,12 +87,14 @@ def go_on_when_the_clock_is_set_back() -> None:
 
 
 def prepare() -> None:
-    """Create or migrate the storage, and fail what the last stop cut off."""
-    # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
-    make_tables(os.environ["PRICING_DAGSTER_URL"])
+    """Create or migrate a storage that is ours, and fail what the last stop cut off of our runs."""
     with dg.DagsterInstance.get() as instance:
+        if not made_here(instance):
+            return
+        # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
+        make_tables(os.environ["PRICING_DAGSTER_URL"])
         instance.upgrade()
-        for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+        for run in instance.get_runs(only(dg.RunsFilter(statuses=_UNFINISHED), LABEL)):
             instance.report_run_failed(
                 run, "the pipeline was stopped during this run; its tasks are taken up again"
             )

@@ -2,10 +2,14 @@
 
 What the events said is not lost: prices, calls and tasks are in the pricing database, with the ids of their
 runs. A partition whose last event goes with its run is reported again, without a run.
+
+Of a storage that others share only runs of our own code location go. What was reported without a run does not say from
+which location it comes, so it goes only where `pricing-pipeline up` made the storage.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import dagster as dg
 import sqlalchemy as sa
@@ -15,9 +19,12 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
 from pricing_pipeline import prices
-from pricing_pipeline.defs.assets import DRAIN_TAG
+from pricing_pipeline.defs.checks import CHECKS
+from pricing_pipeline.defs.draining import DRAIN_TAG
+from pricing_pipeline.defs.ours import Ours, made_here
 from pricing_pipeline.defs.reports import month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import Window, months_after
 
 KEEP_DRAINS = timedelta(hours=6)
@@ -37,26 +44,36 @@ _FAILED = [dg.DagsterRunStatus.FAILURE]
 Partition = tuple[dg.AssetKey, str]
 
 
-@dg.sensor(
-    name="prune_dagster",
-    minimum_interval_seconds=600,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Removes old drains and reports from Dagster's storage; prices and their lineage stay.",
-)
-def prune_dagster(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
-    """Prune a little at each tick."""
-    now = datetime.now(UTC)
-    runs = prune_runs(context.instance, database.engine, now)
-    reports = prune_reports(context.instance, now)
-    return dg.SkipReason(f"removed {runs} old runs and {reports} old reports")
+def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """Prunes a little at each tick."""
+
+    @dg.sensor(
+        name="prune_dagster",
+        minimum_interval_seconds=600,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Removes old drains and reports of this code location from Dagster's storage; prices and their "
+        "lineage stay.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
+        now = datetime.now(UTC)
+        ours = Ours.of(context, snapshot.names())
+        runs = prune_runs(context.instance, ours, database.engine, now)
+        if not made_here(context.instance):
+            return dg.SkipReason(
+                f"removed {runs} old runs; the storage was not made by `pricing-pipeline up`, so reports stay"
+            )
+        reports = prune_reports(context.instance, ours, now)
+        return dg.SkipReason(f"removed {runs} old runs and {reports} old reports")
+
+    return sensor
 
 
-def prune_runs(instance: dg.DagsterInstance, engine: Engine, now: datetime) -> int:
-    """Delete runs past their keeping time, at most RUNS_AT_ONCE of each kind; returns how many."""
+def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: datetime) -> int:
+    """Delete our runs past their keeping time, at most RUNS_AT_ONCE of each kind; returns how many."""
     orphans: set[Partition] = set()
     count = 0
-    for run in _old_runs(instance, now):
-        orphans.update(_partitions_of(instance, run.run_id))
+    for run in _old_runs(instance, ours, now):
+        orphans.update(one for one in _partitions_of(instance, run.run_id) if one[0] in ours.histories)
         instance.compute_log_manager.delete_logs(prefix=[run.run_id])
         instance.delete_run(run.run_id)
         count += 1
@@ -64,44 +81,45 @@ def prune_runs(instance: dg.DagsterInstance, engine: Engine, now: datetime) -> i
     return count
 
 
-def prune_reports(instance: dg.DagsterInstance, now: datetime) -> int:
-    """Delete old runless events about latest prices, and what checks of them found; returns how many."""
+def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> int:
+    """Delete old runless events about our latest prices, and what our checks of them found; returns how many."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
+    keys = [key.to_string() for key in ours.latest]
     events = SqlEventLogStorageTable.c
+    are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (
         sa.select(sa.func.max(events.id))
-        .where(events.run_id == RUNLESS_RUN_ID, events.asset_key.startswith('["latest_price"'))
+        .where(are_ours)
         .group_by(events.asset_key, events.dagster_event_type)
     )
     old = sa.delete(SqlEventLogStorageTable).where(
-        events.run_id == RUNLESS_RUN_ID,
-        events.asset_key.startswith('["latest_price"'),
-        events.timestamp < (now - KEEP_REPORTS).replace(tzinfo=None),
-        events.id.not_in(newest),
+        are_ours, events.timestamp < (now - KEEP_REPORTS).replace(tzinfo=None), events.id.not_in(newest)
     )
     with storage.index_connection() as connection:
-        return int(connection.execute(old).rowcount) + int(connection.execute(_old_checks(now)).rowcount)
+        removed = int(connection.execute(old).rowcount)
+        return removed + int(connection.execute(_old_checks(keys, now)).rowcount)
 
 
-def _old_checks(now: datetime) -> sa.Delete:
+def _old_checks(keys: list[str], now: datetime) -> sa.Delete:
     """What checks found longer ago than KEEP_CHECKS, but for the last of each. Their runs' end does not remove it."""
     checks = AssetCheckExecutionsTable.c
-    newest = sa.select(sa.func.max(checks.id)).group_by(checks.asset_key, checks.check_name)
+    are_ours = sa.and_(checks.asset_key.in_(keys), checks.check_name.in_([check.name for check in CHECKS]))
+    newest = sa.select(sa.func.max(checks.id)).where(are_ours).group_by(checks.asset_key, checks.check_name)
     return sa.delete(AssetCheckExecutionsTable).where(
-        checks.create_timestamp < (now - KEEP_CHECKS).replace(tzinfo=None), checks.id.not_in(newest)
+        are_ours, checks.create_timestamp < (now - KEEP_CHECKS).replace(tzinfo=None), checks.id.not_in(newest)
     )
 
 
-def _old_runs(instance: dg.DagsterInstance, now: datetime) -> Iterator[dg.DagsterRun]:
+def _old_runs(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> Iterator[dg.DagsterRun]:
     for statuses, tags, keep in (
         (_ENDED, {DRAIN_TAG: "true"}, KEEP_DRAINS),
         (_FAILED, {DRAIN_TAG: "true"}, KEEP_FAILED_DRAINS),
         (_ENDED + _FAILED, {}, KEEP_OTHERS),
     ):
         wanted = dg.RunsFilter(statuses=statuses, tags=tags, created_before=now - keep)
-        yield from instance.get_runs(wanted, limit=RUNS_AT_ONCE, ascending=True)
+        yield from list(islice(ours.runs(instance, wanted), RUNS_AT_ONCE))
 
 
 def _partitions_of(instance: dg.DagsterInstance, run_id: str) -> Iterator[Partition]:

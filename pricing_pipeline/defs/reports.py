@@ -15,9 +15,9 @@ from pricing_pipeline import backfills, checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
-from pricing_pipeline.domain import Window, months_after
+from pricing_pipeline.domain import Window, months_after, months_of
 from pricing_pipeline.limits import Allowance
-from pricing_pipeline.refresh import Backfill, Progress, months_of
+from pricing_pipeline.refresh import Backfill, Progress
 from pricing_pipeline.settling import Tally
 
 Metadata = dict[str, dg.MetadataValue]

@@ -18,8 +18,8 @@ from dagster._vendored.croniter.croniter import CroniterBadDateError
 from sqlalchemy import Engine
 
 from pricing_pipeline import demand
-from pricing_pipeline.defs.assets import history_key
-from pricing_pipeline.defs.jobs import drain_tags
+from pricing_pipeline.defs.draining import drain_tags
+from pricing_pipeline.defs.ours import history_key
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType

@@ -10,9 +10,11 @@ from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without 
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
-from pricing_pipeline.defs.assets import MONTHS, history_key, latest_key
+from pricing_pipeline.defs.assets import months
+from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
-from pricing_pipeline.defs.jobs import drain_tags
+from pricing_pipeline.defs.draining import drain_tags
+from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -64,6 +66,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """Turns what people watch and hold, and what a schedule has missed, into runs of the refresh job."""
     known = frozenset(snapshot.names())
     schedules = MissedSlots(snapshot)
+    partitions = months(snapshot)
 
     @dg.sensor(
         name="refresh_watched",
@@ -81,6 +84,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         with database.engine.begin() as connection:
             demand.enqueue_due(connection)
         schedules.serve(database.engine)
+        cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
         launched = _Launched.load(context.cursor)
@@ -94,7 +98,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             return dg.SkipReason("what is wanted belongs to a data type that is just being added")
         request = dg.RunRequest(
             run_key=_run_key(outlook, launched),
-            partition_key=MONTHS.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
+            partition_key=partitions.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
             asset_selection=[history_key(name) for name in types],
             tags={**drain_tags(), "pricing/data_types": ",".join(types)[:200]},
         )

@@ -181,10 +181,12 @@ def test_g6_the_command_backfills_some_symbols_and_days_through_dagster(stack: S
     tags = run["tags"]
     assert tags["dagster/asset_partition_range_start"] == "2013-03-01"
     assert tags["dagster/asset_partition_range_end"] == "2013-06-01"
-    assert (tags["pricing/from"], tags["pricing/to"], tags["pricing/symbols"]) == (*window[1::2], "AAPL,IBM")
     assert "pricing/drain" not in tags
-    found = stack.core.rows("SELECT run_id FROM pricing.backfills ORDER BY requested_at DESC LIMIT 1")
-    assert found[0].run_id == told["run_id"]
+    found = stack.core.rows(
+        "SELECT run_id, symbols, window_start::text, window_end::text FROM pricing.backfills"
+        " ORDER BY requested_at DESC LIMIT 1"
+    )
+    assert tuple(found[0]) == (told["run_id"], ["AAPL", "IBM"], *window[1::2])
     calls = _history_calls(stack, before, date(2013, 3, 1), date(2013, 6, 27))
     assert sorted(symbol for call in calls for symbol in call["symbols"]) == ["AAPL", "IBM"]
     rows = stack.json("history", "IBM", "--data-type", "equity_daily", *window)["rows"]

@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import prices
@@ -212,6 +214,58 @@ def test_g6_a_backfill_does_not_wait_for_one_that_was_asked_for_later(
     core.rows("DELETE FROM pricing.history_coverage")
     plan(refresher, "2010-01-01", "2010-06-30", "AAPL")
     assert refresher.progress(first).is_finished
+
+
+def test_g6_what_another_backfill_waits_for_stays_when_one_is_cancelled(
+    core: Core, refresher: Refresher
+) -> None:
+    first = plan(refresher, "2010-01-01", "2010-06-30", "AAPL", "IBM")
+    second = plan(refresher, "2010-04-01", "2010-09-30", "AAPL")
+    assert core.call("SELECT pricing.cancel_backfill(:id)", id=first.id) == 1
+    assert core.tasks("IBM")[0].status == "cancelled"
+    assert spans(core, "AAPL") == [("2010-01-01", "2010-06-30"), ("2010-07-01", "2010-09-30")]
+    assert refresher.progress(first).is_finished
+    assert refresher.progress(second).open == 2
+    assert core.call("SELECT pricing.cancel_backfill(:id)", id=second.id) == 2
+    assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    asked=st.lists(
+        st.tuples(
+            st.integers(1, 12), st.integers(0, 5), st.sets(st.sampled_from(FIVE), max_size=3), st.booleans()
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    worked=st.integers(0, 3),
+)
+def test_g6_whatever_is_cancelled_all_others_get_their_days(
+    core: Core, refresher: Refresher, asked: list[tuple[int, int, set[str], bool]], worked: int
+) -> None:
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("DELETE FROM pricing.history_coverage")
+    core.rows("DELETE FROM pricing.backfills")
+    windows = [(f"2010-{month:02}-01", f"2010-{min(month + more, 12):02}-28") for month, more, *_ in asked]
+    planned = [
+        plan(refresher, *window, *sorted(symbols))
+        for window, (*_, symbols, _) in zip(windows, asked, strict=True)
+    ]
+    for _ in range(worked):
+        for call in core.claim(max_calls=1):
+            core.complete(call)
+            cover(core, str(call.window.start), str(call.window.end), *call.symbols)
+    for one, (*_, is_cancelled) in zip(planned, asked, strict=True):
+        if is_cancelled:
+            core.call("SELECT pricing.cancel_backfill(:id)", id=one.id)
+    if all(is_cancelled for *_, is_cancelled in asked):
+        assert core.one("SELECT count(*) FROM pricing.api_call_queue_live") == 0
+    work(core)
+    for one, window, (*_, symbols, is_cancelled) in zip(planned, windows, asked, strict=True):
+        assert refresher.progress(one).open == 0
+        if not is_cancelled:
+            assert plan(refresher, *window, *sorted(symbols)).tasks == 0
 
 
 def test_g6_failed_tasks_are_counted_and_may_be_asked_for_again(core: Core, refresher: Refresher) -> None:

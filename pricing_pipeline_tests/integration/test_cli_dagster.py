@@ -88,13 +88,6 @@ def test_a_run_that_is_refused_is_said_in_one_sentence(body: str, words: str) ->
     assert "\n" not in str(caught.value)
 
 
-def test_more_symbols_than_a_tag_can_hold_are_refused_before_anything_starts() -> None:
-    with Answering() as server, Webserver(server.url) as webserver:
-        with pytest.raises(PricingError, match="500 symbols are more than one run can name"):
-            webserver.launch(PLACE, DAILY, Window(FIRST, LAST), [f"SYM{number}" for number in range(500)])
-        assert server.requests == []
-
-
 FOUND = (
     '{"data": {"assetNodeOrError": {"__typename": "AssetNode", "partitionKeys": ["2000-01-01", "2013-02-01"],'
     ' "repository": {"name": "r", "location": {"name": "l"}}}}}'

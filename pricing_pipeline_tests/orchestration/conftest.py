@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline_tests.fix_core import sample_template
-from pricing_pipeline_tests.fix_dagster import environment, stage
+from pricing_pipeline_tests.fix_dagster import dagster_home, dagster_url, environment, stage
 
 template = sample_template
 
-__all__ = ["environment", "sample_template", "stage", "template"]
+__all__ = ["dagster_home", "dagster_url", "environment", "sample_template", "stage", "template"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -66,6 +66,25 @@ def test_g1_histories_are_partitioned_by_utc_month_up_to_the_current_one(stage: 
     assert all(graph(stage).get(latest(name)).partitions_def is None for name in TYPES)
 
 
+def test_g1_months_begin_with_the_earliest_history_of_the_registry(stage: Stage, core: Core) -> None:
+    def first() -> str:
+        stage.reload()
+        months = graph(stage).get(history(QUOTE)).partitions_def
+        assert isinstance(months, dg.MonthlyPartitionsDefinition)
+        return str(months.get_partition_keys()[0])
+
+    core.rows("UPDATE pricing.data_type_registry SET history_from = '1987-10-19' WHERE data_type = :t", t=NAV)
+    assert first() == "1987-10-01"
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :t", t=NAV)
+    assert first() == "2000-01-01"
+    core.rows(
+        "UPDATE pricing.data_type_registry SET history_from = '2024-02-29' WHERE data_type = :t", t=DAILY
+    )
+    assert first() == "2024-02-01"
+    core.rows("UPDATE pricing.data_type_registry SET history_from = NULL")
+    assert first() == "2000-01-01"
+
+
 def test_g1_g6_a_range_of_months_is_one_run(stage: Stage) -> None:
     for name in TYPES:
         assert graph(stage).get(history(name)).backfill_policy == dg.BackfillPolicy.single_run()

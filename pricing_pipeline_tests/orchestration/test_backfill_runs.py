@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import logging
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -14,7 +15,6 @@ import dagster as dg
 import pytest
 
 from pricing_pipeline.cli import dagster_runs
-from pricing_pipeline.defs import assets
 from pricing_pipeline.defs.reports import Told, is_step
 from pricing_pipeline.refresh import Backfill, Progress, Refresher
 from pricing_pipeline_tests.audit import audit
@@ -157,16 +157,12 @@ def test_g6_the_current_month_ends_today(stage: Stage, core: Core, sandbox: Runn
     assert covered is None if today.day == 1 else covered == today
 
 
-def test_g6_tags_of_the_command_line_leave_some_symbols_and_days(
+def test_g6_the_launchpads_configuration_leaves_some_symbols_and_days(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
     core.enqueue(DAILY, "MSFT", priority=-2, days=(date(2010, 3, 1), date(2010, 3, 3)))
-    tags = {
-        assets.SYMBOLS_TAG: "IBM, AAPL",
-        assets.FROM_TAG: "2010-03-15",
-        assets.TO_TAG: "2010-04-10",
-    }
-    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags)
+    config = {"symbols": ["IBM", "AAPL "], "from_day": "2010-03-15", "to_day": "2010-04-10"}
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", config=config)
     assert run.success
     assert asked(core, sandbox) == [
         ("AAPL", "2010-03-15", "2010-04-10"),
@@ -181,7 +177,7 @@ def test_g6_tags_of_the_command_line_leave_some_symbols_and_days(
     # Its months show all rows they hold, not only those of these days or symbols.
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 2 * 13 + 3, "2010-04-01": 2 * 6}
 
-    # Without tags, the same months fetch the rest and nothing again.
+    # Without it, the same months fetch the rest and nothing again.
     sandbox.reset()
     assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
     assert ("AAPL", "2010-03-01", "2010-03-14") in asked(core, sandbox)
@@ -190,57 +186,133 @@ def test_g6_tags_of_the_command_line_leave_some_symbols_and_days(
     assert core.one("SELECT count(*) FROM pricing.price_revisions") == 0
 
 
-def test_g6_tags_never_reach_beyond_the_partitions(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
-    tags = {assets.SYMBOLS_TAG: "IBM", assets.FROM_TAG: "2009-01-01", assets.TO_TAG: "2011-12-31"}
-    assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags).success
+def test_g6_days_never_reach_beyond_the_partitions(stage: Stage, core: Core, sandbox: RunningSandbox) -> None:
+    config = {"symbols": ["IBM"], "from_day": "2009-01-01", "to_day": "2011-12-31"}
+    assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", config=config).success
     assert asked(core, sandbox) == [("IBM", "2010-03-01", "2010-04-30")]
 
 
-def test_g6_the_command_line_and_the_asset_mean_the_same_tags() -> None:
-    assert (assets.SYMBOLS_TAG, assets.FROM_TAG, assets.TO_TAG) == (
-        dagster_runs.SYMBOLS_TAG,
-        dagster_runs.FROM_TAG,
-        dagster_runs.TO_TAG,
-    )
-
-
 @pytest.mark.parametrize(
-    ("tags", "reason"),
+    ("config", "reason"),
     [
-        ({assets.FROM_TAG: "yesterday"}, "The tag pricing/from is 'yesterday', which is no day"),
-        ({assets.TO_TAG: "2010-02-30"}, "The tag pricing/to is '2010-02-30', which is no day"),
-        (
-            {assets.FROM_TAG: "2010-05-01"},
-            "leave no day of the partitions, which span 2010-03-01 to 2010-04-30",
-        ),
-        ({assets.TO_TAG: "2010-02-28"}, "leave no day of the partitions"),
-        ({assets.FROM_TAG: "2010-04-02", assets.TO_TAG: "2010-04-01"}, "leave no day of the partitions"),
+        ({"from_day": "yesterday"}, "from_day is 'yesterday', which is no day. Write it as 2013-02-28."),
+        ({"to_day": "2010-02-30"}, "to_day is '2010-02-30', which is no day"),
+        ({"from_day": "2010-05-01"}, "leave no day of the partitions, which span 2010-03-01 to 2010-04-30"),
+        ({"to_day": "2010-02-28"}, "leave no day of the partitions"),
+        ({"from_day": "2010-04-02", "to_day": "2010-04-01"}, "leave no day of the partitions"),
+        ({"symbols": ["IBM", " "]}, "symbols has an empty name. Leave symbols out to ask for all"),
     ],
 )
-def test_g6_tags_that_make_no_sense_are_refused_in_a_sentence(
-    stage: Stage, core: Core, tags: dict[str, str], reason: str
+def test_g6_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(
+    stage: Stage, core: Core, config: dict[str, Any], reason: str
 ) -> None:
-    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", tags=tags, raise_on_error=False)
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", config=config, raise_on_error=False)
     assert reason in why(run)
     assert core.tasks() == []
+
+
+def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:
+    job = stage.definitions.resolve_implicit_global_asset_job_def()
+    fields = job.run_config_schema.config_type.fields["ops"].config_type.fields["refresh_prices"]
+    told = {
+        name: field.description
+        for name, field in fields.config_type.fields["config"].config_type.fields.items()
+    }
+    assert told.keys() == {"symbols", "from_day", "to_day"}
+    assert all(told.values())
+    # Of what the command line sends, the same names.
+    assert dagster_runs.STEP == "refresh_prices"
+
+
+def test_g6_a_backfill_from_the_jobs_page_does_what_it_says(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """The job's runs carry no tag of drains by themselves, which alone would leave their months empty."""
+    run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", job="refresh")
+    assert run.success
+    assert "pricing/drain" not in run.dagster_run.tags
+    assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23, "2010-04-01": 4 * 21}
+
+
+def warnings(stage: Stage, run: dg.ExecuteInProcessResult) -> list[str]:
+    """What a run's log warns of."""
+    logged = stage.instance.all_logs(run.run_id)
+    return [entry.user_message for entry in logged if entry.level == logging.WARNING]
 
 
 def test_g6_b8_a_type_without_history_says_so_and_stops_no_other(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
-    run = stage.backfill(QUOTE, DAILY, FX, first="2010-03-01", last="2010-03-01", raise_on_error=False)
-    assert why(run) == (
-        "data type equity_quote keeps no history that could be backfilled. Set history_from in the registry if its"
-        " provider has history; data type fx_rate keeps no history that could be backfilled. Set history_from in"
-        " the registry if its provider has history."
-    )
+    run = stage.backfill(QUOTE, DAILY, FX, first="2010-03-01", last="2010-03-01")
+    assert run.success
+    end = "so nothing of it is asked for. Set history_from in the registry if its provider has history."
+    assert warnings(stage, run) == [
+        f"{name} keeps no history that could be backfilled, {end}" for name in (QUOTE, FX)
+    ]
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
     assert core.statuses() == dict.fromkeys(SYMBOLS, "completed")
 
 
-def test_g6_months_before_the_history_are_refused_in_a_sentence(stage: Stage) -> None:
-    run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01", raise_on_error=False)
-    assert why(run).startswith("there is no history of mf_nav to fetch before 2006-04-01 or after ")
+def test_g6_months_before_the_history_of_one_type_are_no_fault(stage: Stage) -> None:
+    """Another type has them, and all share their months."""
+    run = stage.backfill(NAV, first="2000-01-01", last="2001-01-01")
+    assert run.success
+    assert warnings(stage, run) == [
+        "there is no history of mf_nav before 2006-04-01, so nothing of it is asked for."
+    ]
+
+
+def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """However fresh it is; but not what is paused."""
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "MSFT"))
+    core.hold("bob", (QUOTE, "GOOG"))
+    core.pause("MSFT")
+    month = datetime.now(UTC).strftime("%Y-%m-01")
+    for _ in range(2):
+        sandbox.reset()
+        run = stage.backfill(QUOTE, first=month, last=month)
+        assert run.success
+        assert [call["symbols"] for call in sandbox.calls()] == [["AAPL", "GOOG"]]
+        assert warnings(stage, run) == []
+    assert stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", QUOTE])) == {month}
+    # Some of them, and none.
+    sandbox.reset()
+    assert stage.backfill(QUOTE, first=month, last=month, config={"symbols": ["AAPL"]}).success
+    assert [call["symbols"] for call in sandbox.calls()] == [["AAPL"]]
+    run = stage.backfill(FX, first=month, last=month)
+    assert warnings(stage, run) == ["fx_rate: nobody watches or holds any that can be fetched now"]
+    audit(core)
+
+
+def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "NOPE"))
+    month = datetime.now(UTC).strftime("%Y-%m-01")
+    run = stage.backfill(QUOTE, first=month, last=month, raise_on_error=False)
+    assert why(run) == (
+        "1 of 2 of equity_quote that are watched or held could not be fetched:"
+        " `pricing-pipeline queue list --status failed` shows why."
+    )
+    assert core.latest("AAPL") is not None
+    # It backs off now, and is no fault of the next run.
+    assert stage.backfill(QUOTE, first=month, last=month).success
+
+
+def test_g6_materialize_all_is_green_with_the_sample(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """All types and all months, as the button offers them."""
+    months = stage.spec("price_history", DAILY).partitions_def
+    assert isinstance(months, dg.MonthlyPartitionsDefinition)
+    first, *_, last = months.get_partition_keys()
+    core.heartbeat("ann", (QUOTE, "AAPL"), (FX, "EUR/USD"), (NAV, "118632"), (DAILY, "IBM"))
+    assert stage.backfill(DAILY, QUOTE, FX, NAV, first=first, last=last).success
+    assert core.one("SELECT count(*) FROM pricing.latest_prices") == 4
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=DAILY) > 15_000
+    assert core.one("SELECT count(*) FROM pricing.price_history WHERE data_type = :t", t=NAV) > 1_000
 
 
 def test_g6_b8_what_nobody_confirmed_fails_one_backfill_and_is_left_out_of_the_next(

@@ -62,8 +62,7 @@ def test_b29_documents_have_no_past_months(stage: Stage, core: Core) -> None:
     with core.owner.begin() as connection:
         registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
     stage.reload()
-    run = stage.backfill(PROFILE, first="2010-03-01", last="2010-03-01", raise_on_error=False)
-    assert not run.success
-    events = run.filter_events(lambda event: event.is_step_failure)
-    assert "keeps no history" in str(events[0].event_specific_data)
+    run = stage.backfill(PROFILE, first="2010-03-01", last="2010-03-01")
+    assert run.success
+    assert any("keeps no history" in entry.user_message for entry in stage.instance.all_logs(run.run_id))
     assert core.rows("SELECT FROM pricing.api_call_queue") == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import dagster as dg
 import pytest
@@ -16,43 +15,22 @@ from dagster._core.scheduler.instigation import TickStatus
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.workspace.load_target import WorkspaceFileTarget
-from sqlalchemy import make_url
 
+from pricing_pipeline.db.dagster_storage import claim_if_new
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.pruning import prune_reports, prune_runs
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, said
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fix_dagster import OF_OURS, OURS, ROOT, Stage, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A DAGSTER_HOME as `up` makes it. Nothing listens where its variables point."""
-    home = tmp_path / "dagster"
-    home.mkdir()
-    (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
-    monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")
-    return home
-
-
-@pytest.fixture
-def on_postgresql(
-    dagster_home: Path, server: TestServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dg.DagsterInstance]:
-    """The instance of dagster.yaml on a database of its own, made ready as the daemon does it."""
-    name = f"dagster_test_{uuid4().hex[:12]}"
-    server.create(name, "template1")
-    url = make_url(server.url_of_owner(name)).set(drivername="postgresql+psycopg2")
-    monkeypatch.setenv("PRICING_DAGSTER_URL", url.render_as_string(hide_password=False))
+def on_postgresql(dagster_home: Path, dagster_url: str) -> Iterator[dg.DagsterInstance]:
+    """The instance of dagster.yaml on a database of its own, made ready as `up` and its daemon do it."""
+    assert claim_if_new(dagster_home, dagster_url, is_embedded=False)
     prepare()
     with dg.DagsterInstance.get() as instance:
         yield instance
-    server.drop(name)
 
 
 def test_g7_dagster_yaml_is_valid_and_says_what_we_rely_on(dagster_home: Path) -> None:
@@ -93,7 +71,9 @@ def test_g7_g6_the_instance_on_postgresql(
     assert kept[TickStatus.SKIPPED] == 1
 
     # A stop cut runs off; at the next start they count as failed and take no place in the run queue.
-    cut_off = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+    cut_off = create_run_for_test(
+        instance, job_name="refresh", status=dg.DagsterRunStatus.STARTED, tags=OF_OURS
+    )
     prepare()
     run = instance.get_run_by_id(cut_off.run_id)
     assert run is not None
@@ -105,8 +85,8 @@ def test_g7_g6_the_instance_on_postgresql(
     for _ in range(3):
         instance.report_runless_asset_event(dg.AssetMaterialization(["latest_price", QUOTE]))
     later = datetime.now(UTC) + timedelta(days=91)
-    assert prune_runs(instance, core.engine, later) == 2
-    assert prune_reports(instance, later) == 2
+    assert prune_runs(instance, OURS, core.engine, later) == 2
+    assert prune_reports(instance, OURS, later) == 2
     assert instance.get_run_by_id(backfill.run_id) is None
     events = stage.materializations("price_history", DAILY)
     assert {event.partition: said(event)["dagster/row_count"] for event in events} == {

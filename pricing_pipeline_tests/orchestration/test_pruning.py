@@ -13,12 +13,12 @@ from dagster._daemon.freshness import FreshnessDaemon
 
 from pricing_pipeline.defs.pruning import RUNS_AT_ONCE, prune_reports, prune_runs
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
+from pricing_pipeline_tests.fix_dagster import OF_OURS, OURS, Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 HISTORY = dg.AssetKey(["price_history", DAILY])
-DRAIN = {"pricing/drain": "true"}
+DRAIN = {"pricing/drain": "true", **OF_OURS}
 Status = dg.DagsterRunStatus
 
 
@@ -28,13 +28,13 @@ def in_(time: timedelta) -> datetime:
 
 def test_g5_runs_are_kept_as_long_as_somebody_may_ask_for_them(stage: Stage, core: Core) -> None:
     runs = {
-        name: create_run_for_test(stage.instance, status=status, tags=tags).run_id
+        name: create_run_for_test(stage.instance, job_name="refresh", status=status, tags=tags).run_id
         for name, status, tags in (
             ("drain", Status.SUCCESS, DRAIN),
             ("cancelled drain", Status.CANCELED, DRAIN),
             ("failed drain", Status.FAILURE, DRAIN),
-            ("backfill", Status.SUCCESS, {}),
-            ("failed backfill", Status.FAILURE, {}),
+            ("backfill", Status.SUCCESS, OF_OURS),
+            ("failed backfill", Status.FAILURE, OF_OURS),
             ("drain at work", Status.STARTED, DRAIN),
             ("drain that starts", Status.STARTING, DRAIN),
         )
@@ -43,7 +43,7 @@ def test_g5_runs_are_kept_as_long_as_somebody_may_ask_for_them(stage: Stage, cor
 
     def prune(after: timedelta) -> list[str]:
         """Names of the runs that a pruning so much later removes."""
-        removed = prune_runs(stage.instance, core.engine, in_(after))
+        removed = prune_runs(stage.instance, OURS, core.engine, in_(after))
         left = {run.run_id for run in stage.instance.get_runs()}
         gone = [name for name in kept if runs[name] not in left]
         kept[:] = [name for name in kept if runs[name] in left]
@@ -62,17 +62,20 @@ def test_g5_runs_are_kept_as_long_as_somebody_may_ask_for_them(stage: Stage, cor
 
 
 def test_g5_a_tick_removes_a_little_at_a_time(stage: Stage, core: Core) -> None:
+    for _ in range(RUNS_AT_ONCE):  # of definitions that are merged with ours; they are in nobody's way
+        create_run_for_test(stage.instance, job_name="report", status=Status.SUCCESS, tags=DRAIN)
     for _ in range(RUNS_AT_ONCE + 5):
-        create_run_for_test(stage.instance, status=Status.SUCCESS, tags=DRAIN)
-    assert prune_runs(stage.instance, core.engine, in_(7 * HOUR)) == RUNS_AT_ONCE
-    assert prune_runs(stage.instance, core.engine, in_(7 * HOUR)) == 5
+        create_run_for_test(stage.instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN)
+    assert prune_runs(stage.instance, OURS, core.engine, in_(7 * HOUR)) == RUNS_AT_ONCE
+    assert prune_runs(stage.instance, OURS, core.engine, in_(7 * HOUR)) == 5
 
 
 def test_g5_the_sensor_says_what_it_removed(stage: Stage) -> None:
     with freeze_time(datetime.now(UTC) - 7 * HOUR):
-        create_run_for_test(stage.instance, status=Status.SUCCESS, tags=DRAIN)
-    assert stage.tick("prune_dagster").skip_message == "removed 1 old runs and 0 old reports"
-    assert stage.tick("prune_dagster").skip_message == "removed 0 old runs and 0 old reports"
+        create_run_for_test(stage.instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN)
+    left = "the storage was not made by `pricing-pipeline up`, so reports stay"
+    assert stage.tick("prune_dagster").skip_message == f"removed 1 old runs; {left}"
+    assert stage.tick("prune_dagster").skip_message == f"removed 0 old runs; {left}"
 
 
 def test_g6_a_month_whose_last_event_goes_is_reported_again(
@@ -84,7 +87,7 @@ def test_g6_a_month_whose_last_event_goes_is_reported_again(
     months = {"2010-03-01", "2010-04-01", "2010-05-01"}
     core.rows("DELETE FROM pricing.price_history WHERE symbol = 'IBM' AND observed_at < '2010-04-01'")
 
-    assert prune_runs(stage.instance, core.engine, in_(91 * DAY)) == 1
+    assert prune_runs(stage.instance, OURS, core.engine, in_(91 * DAY)) == 1
     assert stage.instance.get_run_by_id(old.run_id) is None
     assert stage.instance.get_materialized_partitions(HISTORY) == months
     events = stage.materializations("price_history", DAILY)
@@ -95,20 +98,20 @@ def test_g6_a_month_whose_last_event_goes_is_reported_again(
         ("2010-05-01", 4 * 20, 4),
     ]
     # They belong to no run, so no later pruning takes them.
-    assert prune_runs(stage.instance, core.engine, in_(91 * DAY)) == 0
-    assert prune_reports(stage.instance, in_(91 * DAY)) == 0
+    assert prune_runs(stage.instance, OURS, core.engine, in_(91 * DAY)) == 0
+    assert prune_reports(stage.instance, OURS, in_(91 * DAY)) == 0
     assert stage.instance.get_materialized_partitions(HISTORY) == months
 
 
 def test_g6_the_log_files_of_a_run_go_with_it(environment: None, core: Core, open_folder: Path) -> None:
     with an_instance(open_folder) as instance:
-        run = create_run_for_test(instance, status=Status.SUCCESS, tags=DRAIN)
+        run = create_run_for_test(instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN)
         manager = instance.compute_log_manager
         with manager.open_log_stream([run.run_id, "compute_logs", "abc"], ComputeIOType.STDERR) as stream:
             assert stream is not None
             stream.write("said")
         assert list(open_folder.rglob("abc.*"))
-        prune_runs(instance, core.engine, in_(7 * HOUR))
+        prune_runs(instance, OURS, core.engine, in_(7 * HOUR))
         assert not list(open_folder.rglob("abc.*"))
 
 
@@ -122,15 +125,15 @@ def test_g2_reports_older_than_a_day_go_and_the_newest_stays(stage: Stage) -> No
     stage.instance.report_runless_asset_event(
         dg.AssetMaterialization(HISTORY, partition="2010-03-01"),
     )
-    assert prune_reports(stage.instance, in_(23.9 * HOUR)) == 0
-    assert prune_reports(stage.instance, in_(24.1 * HOUR)) == 2
+    assert prune_reports(stage.instance, OURS, in_(23.9 * HOUR)) == 0
+    assert prune_reports(stage.instance, OURS, in_(24.1 * HOUR)) == 2
     assert [len(stage.materializations("latest_price", name)) for name in (QUOTE, FX, NAV)] == [1, 1, 1]
     # Freshness is judged by what is left, and a history's months are no reports.
     for name in (QUOTE, FX, NAV):
         last = stage.instance.get_latest_materialization_event(dg.AssetKey(["latest_price", name]))
         assert last is not None
     assert stage.instance.get_materialized_partitions(HISTORY) == {"2010-03-01"}
-    assert prune_reports(stage.instance, in_(24.1 * HOUR)) == 0
+    assert prune_reports(stage.instance, OURS, in_(24.1 * HOUR)) == 0
 
 
 def test_g2_what_checks_found_goes_after_a_month_but_for_the_last(stage: Stage) -> None:
@@ -144,9 +147,9 @@ def test_g2_what_checks_found_goes_after_a_month_but_for_the_last(stage: Stage) 
         storage = stage.instance.event_log_storage
         return len(storage.get_asset_check_execution_history(dg.AssetCheckKey(key, name), limit=10))
 
-    prune_reports(stage.instance, in_(29 * DAY))
+    prune_reports(stage.instance, OURS, in_(29 * DAY))
     assert (executions("on_time"), executions("outliers")) == (2, 1)
-    prune_reports(stage.instance, in_(31 * DAY))
+    prune_reports(stage.instance, OURS, in_(31 * DAY))
     assert (executions("on_time"), executions("outliers")) == (1, 1)
 
 
@@ -162,6 +165,6 @@ def test_g2_evaluations_of_freshness_go_too_and_its_state_stays(
                 with freeze_time(now + timedelta(minutes=minutes, seconds=seconds)):
                     list(FreshnessDaemon().run_iteration(daemon))
         before = instance.get_freshness_state_records([key])[key].freshness_state
-        assert prune_reports(instance, in_(25 * HOUR)) > 2
+        assert prune_reports(instance, OURS, in_(25 * HOUR)) > 2
         assert before is FreshnessState.FAIL
         assert instance.get_freshness_state_records([key])[key].freshness_state is before

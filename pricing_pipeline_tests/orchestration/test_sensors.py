@@ -102,8 +102,10 @@ def test_g3_a_drain_that_hangs_is_ended_by_run_monitoring(
     monkeypatch.setenv("PRICING_MAX_DRAIN_SECONDS", "300")
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert requested(stage.tick(SENSOR)).tags["dagster/max_runtime"] == "480"
-    stage.reload()
-    assert stage.repository.get_job("refresh").tags["dagster/max_runtime"] == "480"
+    # A backfill of the same job takes as long as it takes.
+    assert (
+        stage.repository.get_job("refresh").tags.keys().isdisjoint({"dagster/max_runtime", "pricing/drain"})
+    )
 
 
 def test_g3_work_left_in_the_queue_is_reason_enough(stage: Stage, core: Core) -> None:

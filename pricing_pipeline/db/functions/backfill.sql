@@ -266,12 +266,27 @@ CREATE OR REPLACE FUNCTION pricing.cancel_backfill(wanted uuid, reason text DEFA
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    wanted_type text := (SELECT b.data_type FROM pricing.backfills b WHERE b.backfill_id = wanted);
     cancelled integer;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pricing.backfills b WHERE b.backfill_id = wanted) THEN
+    IF wanted_type IS NULL THEN
         RAISE EXCEPTION 'there is no backfill %', wanted
             USING HINT = 'pricing-pipeline backfills list shows them.', ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- A plan that is made meanwhile would count on tasks that are about to go.
+    PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
+    -- What a later backfill waits for, because it found its days queued, is that one's from here on.
+    UPDATE pricing.api_call_queue_live q SET backfill_id = heir.backfill_id
+    FROM (SELECT x.id, b.backfill_id
+          FROM pricing.api_call_queue_live x
+          CROSS JOIN LATERAL (
+              SELECT o.backfill_id FROM pricing.backfills o
+              WHERE o.backfill_id <> wanted AND o.finished_at IS NULL AND o.cancelled_at IS NULL
+                AND x.enqueued_at <= o.requested_at AND x.data_type = o.data_type AND (o.symbols IS NULL OR x.symbol = ANY (o.symbols))
+                AND x.window_start <= o.window_end AND x.window_end >= o.window_start
+              ORDER BY o.requested_at LIMIT 1) b
+          WHERE x.backfill_id = wanted ORDER BY x.id FOR UPDATE OF x) heir
+    WHERE q.id = heir.id;
     cancelled := cardinality(pricing.withdraw(
         (SELECT array_agg(q.id) FROM pricing.api_call_queue_live q WHERE q.backfill_id = wanted), 'cancelled', reason));
     UPDATE pricing.backfills b SET cancelled_at = now_, finished_at = coalesce(b.finished_at, now_)
@@ -279,4 +294,4 @@ BEGIN
     RETURN cancelled;
 END $$;
 COMMENT ON FUNCTION pricing.cancel_backfill(uuid, text) IS
-    'Takes what is left of a backfill out of the queue; what is stored stays. Returns how many tasks that were.';
+    'Takes what is left of a backfill out of the queue, but for what a later one waits for; what is stored stays. Returns how many tasks that were.';

@@ -220,3 +220,32 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.impossible_tasks() IS
     'Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fetch_now(wanted_type text, only_symbols text[] DEFAULT NULL) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    found record;
+    wanted record;
+BEGIN
+    SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers INTO found
+    FROM pricing.demand d JOIN pricing.data_type_registry k ON k.data_type = d.data_type AND k.is_active
+    CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
+                        WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) seen
+    WHERE d.data_type = wanted_type AND (only_symbols IS NULL OR d.symbol = ANY (only_symbols))
+      AND coalesce(d.held_until <= now_, true)
+      AND (seen.viewers > 0 OR EXISTS (SELECT FROM pricing.holdings h
+                                       WHERE (h.data_type, h.active_symbol) = (d.data_type, d.symbol)))
+      AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (d.data_type, d.symbol)) IS DISTINCT FROM 'paused';
+    IF found.symbols IS NULL THEN
+        RETURN '{}';
+    END IF;
+    wanted := pricing.within_quota(wanted_type, found.symbols, found.viewers);
+    PERFORM pricing.enqueue(wanted_type, wanted.fitting, wanted.fitting_priorities);
+    RETURN coalesce((SELECT array_agg(q.id) FROM pricing.api_call_queue_live q
+                     WHERE q.data_type = wanted_type AND q.symbol = ANY (found.symbols)
+                       AND q.window_start = '-infinity' AND q.window_end = 'infinity'), '{}');
+END $$;
+COMMENT ON FUNCTION pricing.fetch_now(text, text[]) IS
+    'Queues what people watch or hold of a data type, or those symbols of it, however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.';

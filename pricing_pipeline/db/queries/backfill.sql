@@ -46,6 +46,12 @@ ORDER BY b.requested_at DESC;
 -- Take what is left of a backfill out of the queue.
 SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));
 
+-- name: under_way
+-- Backfills of runs that have tasks in the queue: one entry of its index for each, however many tasks it has.
+SELECT b.backfill_id, b.run_id FROM pricing.backfills b
+CROSS JOIN LATERAL (SELECT FROM pricing.api_call_queue_live q WHERE q.backfill_id = b.backfill_id LIMIT 1) open
+WHERE b.run_id IS NOT NULL AND b.finished_at IS NULL;
+
 -- name: ended
 -- When a backfill ended, and when it was called off.
 SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);

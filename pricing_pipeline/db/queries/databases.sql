@@ -13,3 +13,7 @@ SELECT to_regclass('pricing.price_history') IS NOT NULL;
 -- name: has_prices
 -- True when there is any price.
 SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);
+
+-- name: identity
+-- Which database this is, wherever its server is moved: the cluster's own number, and the database's in it.
+SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c CROSS JOIN pg_database d WHERE d.datname = current_database();

@@ -93,3 +93,12 @@ LEFT JOIN LATERAL (
     SELECT drain_id, ends_at FROM pricing.drains
     WHERE finished_at IS NULL AND lease_until > n.at
     ORDER BY ends_at DESC LIMIT 1) d ON true;
+
+-- name: fetch_now
+-- Queue what people watch or hold of a data type, or some of it; returns the tasks.
+SELECT pricing.fetch_now(:data_type, CAST(:symbols AS text[]));
+
+-- name: how_far
+-- How many of some tasks are not finished, and how many failed.
+SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))) AS open,
+       (SELECT count(*) FROM pricing.api_call_queue_dead q WHERE q.id = ANY (CAST(:tasks AS bigint[])) AND q.status = 'failed') AS failed;

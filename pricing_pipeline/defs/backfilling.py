@@ -1,0 +1,169 @@
+"""What a run does that a person has asked for: fill the months of its partitions, and today, fetch what people look at.
+
+A type that has no history there is no reason to fail: months are shared by all types, and "Materialize all" means
+what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+
+import dagster as dg
+from pydantic import Field
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import backfills, registry
+from pricing_pipeline.defs.reports import Reporter
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.domain import DataType, Window
+from pricing_pipeline.refresh import Backfill, Refresher
+
+_REFUSED = "22023"
+"""SQLSTATE of a request that the database refuses with a sentence for people."""
+
+
+class BackfillConfig(dg.Config):
+    """What partitions cannot say of a backfill. Drains take no notice of it."""
+
+    symbols: list[str] = Field(
+        default=[],
+        description="Only these symbols, such as AAPL and IBM. Empty: every instrument of the type.",
+    )
+    from_day: str | None = Field(
+        default=None,
+        description="Not before this day of the chosen months, such as 2013-02-15. Unset: from their first day.",
+    )
+    to_day: str | None = Field(
+        default=None,
+        description="Not after this day of the chosen months, such as 2013-02-28. Unset: to their last day.",
+    )
+
+    def chosen(self) -> list[str] | None:
+        """The symbols to ask for; None = all."""
+        chosen = sorted({symbol.strip() for symbol in self.symbols})
+        if "" in chosen:
+            raise dg.Failure(
+                "symbols has an empty name. Leave symbols out to ask for all, or name some, such as AAPL."
+            )
+        return chosen or None
+
+    def window(self, first: date, last: date) -> Window:
+        """What these days leave of the partitions' months. Raises Failure, in words, where that is nothing."""
+        start, end = (
+            max(first, _day("from_day", self.from_day, first)),
+            min(last, _day("to_day", self.to_day, last)),
+        )
+        if start > end:
+            raise dg.Failure(
+                f"from_day and to_day leave no day of the partitions, which span {first} to {last}. "
+                "Choose the partitions of those days."
+            )
+        return Window(start, end)
+
+
+def backfill(
+    context: dg.AssetExecutionContext,
+    snapshot: RegistrySnapshot,
+    config: BackfillConfig,
+    refresher: Refresher,
+    reporter: Reporter,
+) -> None:
+    """Fill the months of the run's partitions, of the types that it has selected.
+
+    The current month is what is fetched now, too: the latest of what people watch or hold of these types.
+    """
+    window, symbols = _window(context, config), config.chosen()
+    selected = {key.path[-1] for key in context.selected_asset_keys}
+    kinds = sorted((k for k in snapshot.data_types if k.data_type in selected), key=lambda k: k.data_type)
+    today = datetime.now(UTC).date()
+    plans, faults = [], []
+    for kind in kinds:
+        if kind.history_from is None and window.start >= today.replace(day=1):
+            continue  # of the month that has begun there is nothing to fill, but what comes now
+        if reason := _no_history(kind, window):
+            context.log.warning(reason)
+            continue
+        try:
+            plans.append(refresher.plan_backfill(kind.data_type, window, symbols))
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _REFUSED:
+                raise
+            faults.append(registry.reason(error))  # no reason to leave out the other types
+    if window.start <= today <= window.end:
+        faults += filter(None, (_fetch_now(context, refresher, kind, symbols) for kind in kinds))
+    failures = {}
+    for plan in plans:
+        _say_what_is_planned(context, plan, window)
+        progress = refresher.backfill(plan, reporter.progress(plan))
+        reporter.report_months(plan, window)
+        cancelled = reporter.cancelled(plan) if progress.failed else 0
+        failed = max(progress.failed - cancelled, 0)
+        if cancelled:
+            faults.append(
+                f"the backfill of {plan.data_type} was cancelled: {cancelled} of {progress.tasks} tasks are left out. "
+                "What is stored stays, and another backfill goes on from there"
+            )
+        if failed:
+            faults.append(f"{failed} of {progress.tasks} tasks of {plan.data_type} failed")
+            failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
+    if failures:
+        faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
+    if faults:
+        raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
+
+
+def _fetch_now(
+    context: dg.AssetExecutionContext, refresher: Refresher, kind: DataType, symbols: list[str] | None
+) -> str | None:
+    """Fetch what people watch or hold of a type; returns what went wrong."""
+    done = refresher.fetch_now(kind.data_type, symbols)
+    if not done.tasks:
+        say = context.log.warning if kind.history_from is None else context.log.info
+        say(f"{kind.data_type}: nobody watches or holds any that can be fetched now")
+        return None
+    context.log.info(f"{kind.data_type}: fetched {done.tasks - done.failed} of {done.tasks} watched or held")
+    if not done.failed:
+        return None
+    return (
+        f"{done.failed} of {done.tasks} of {kind.data_type} that are watched or held could not be fetched: "
+        "`pricing-pipeline queue list --status failed` shows why"
+    )
+
+
+def _no_history(kind: DataType, window: Window) -> str | None:
+    """Why there is nothing of a type to fill in these days; None where there may be something."""
+    if kind.history_from is None:
+        return (
+            f"{kind.data_type} keeps no history that could be backfilled, so nothing of it is asked for. "
+            "Set history_from in the registry if its provider has history."
+        )
+    if window.end < kind.history_from:
+        return f"there is no history of {kind.data_type} before {kind.history_from}, so nothing of it is asked for."
+    return None
+
+
+def _say_what_is_planned(context: dg.AssetExecutionContext, plan: Backfill, window: Window) -> None:
+    context.log.info(
+        f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
+        if plan.tasks
+        else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
+        f"{window.end} is stored already"
+    )
+    if words := backfills.left_out_words(plan.left_out):
+        context.log.warning(f"{plan.data_type}: {words}")
+
+
+def _window(context: dg.AssetExecutionContext, config: BackfillConfig) -> Window:
+    if not (context.has_partition_key or context.has_partition_key_range):
+        raise dg.Failure(
+            "This run names no partitions, so it does not say which days to fetch. Choose months."
+        )
+    months = context.partition_time_window
+    return config.window(months.start.date(), months.end.date() - timedelta(days=1))
+
+
+def _day(name: str, text: str | None, otherwise: date) -> date:
+    if text is None:
+        return otherwise
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise dg.Failure(f"{name} is {text!r}, which is no day. Write it as 2013-02-28.") from None

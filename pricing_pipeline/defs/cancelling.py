@@ -1,0 +1,31 @@
+"""A run that a person cancels takes its backfills with it: what they have queued is not fetched by a later drain.
+
+A run whose process was killed is not cancelled; its tasks are fetched by whoever drains the queue.
+"""
+
+import dagster as dg
+from sqlalchemy import Engine
+
+from pricing_pipeline import backfills
+
+_CALLED_OFF = [dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED]
+
+
+def cancel_with_runs(instance: dg.DagsterInstance, engine: Engine) -> int:
+    """Cancel the backfills under way whose runs were cancelled; returns how many tasks that were.
+
+    A run does it itself as it ends, and a sensor for runs whose process cannot any more.
+    """
+    with engine.begin() as connection:
+        under_way = backfills.under_way(connection)
+    if not under_way:
+        return 0
+    asked_by = sorted(set(under_way.values()))
+    runs = instance.get_runs(dg.RunsFilter(run_ids=asked_by, statuses=_CALLED_OFF))
+    called_off = {run.run_id for run in runs}
+    cancelled = 0
+    for backfill_id, run_id in under_way.items():
+        if run_id in called_off:
+            with engine.begin() as connection:
+                cancelled += backfills.cancel(connection, backfill_id)
+    return cancelled

@@ -1,0 +1,273 @@
+"""An instance that others share: after all our upkeep, nothing of theirs has changed by a byte."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+from dagster._core.remote_origin import (
+    InProcessCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
+from dagster._core.test_utils import create_run_for_test
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster_postgres import DagsterPostgresStorage
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from pricing_pipeline.db.dagster_storage import claim_if_new
+from pricing_pipeline.defs.daemon import prepare
+from pricing_pipeline.defs.ours import leave_others_alone, made_here
+from pricing_pipeline.defs.pruning import prune_runs
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import OURS, Stage
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
+
+OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
+DRAIN = {"pricing/drain": "true"}
+MONTHS = ("2010-03-01", "2010-04-01")
+Status = dg.DagsterRunStatus
+Tables = dict[str, Counter[str]]
+
+# Keys, job and check have the names of ours; the partitions do not.
+_regions = dg.StaticPartitionsDefinition([*MONTHS, "emea"])
+
+
+@dg.asset(key=["price_history", DAILY], partitions_def=_regions)
+def their_history() -> dg.MaterializeResult[None]:
+    return dg.MaterializeResult(metadata={"whose": "theirs"})
+
+
+@dg.asset(key=["latest_price", QUOTE])
+def their_price() -> None:
+    pass
+
+
+@dg.asset_check(asset=their_price, name="on_time")
+def their_check() -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True)
+
+
+THEIRS = dg.Definitions(
+    assets=[their_history, their_price],
+    asset_checks=[their_check],
+    jobs=[
+        dg.define_asset_job("refresh", selection=[their_history]),
+        dg.define_asset_job("check_prices", selection=dg.AssetSelection.assets(their_price)),
+    ],
+)
+
+
+def tables(url: str) -> Tables:
+    """Every row of every table as text."""
+    with psycopg.connect(url.replace("+psycopg2", "")) as connection:
+        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        return {
+            name: Counter(
+                row
+                for (row,) in connection.execute(
+                    sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(name))
+                )
+            )
+            for (name,) in names
+        }
+
+
+def age(url: str) -> None:
+    """Let all that was said so far be a hundred days old."""
+    with psycopg.connect(url.replace("+psycopg2", "")) as connection:
+        for table, column in (
+            ("runs", "create_timestamp"),
+            ("event_logs", "timestamp"),
+            ("asset_check_executions", "create_timestamp"),
+        ):
+            statement = "UPDATE {} SET {} = {} - interval '100 days'"
+            names = map(sql.Identifier, (table, column, column))
+            connection.execute(sql.SQL(statement).format(*names))
+
+
+def launched(instance: dg.DagsterInstance, location: str, job: str, status: Status, **options: Any) -> str:
+    """A run of a job of a code location, as the UI launches one; its id."""
+    target = LoadableTargetOrigin(module_name=location, attribute="definitions")
+    origin = InProcessCodeLocationOrigin(target, location_name=location)
+    job_origin = RemoteJobOrigin(RemoteRepositoryOrigin(origin, "__repository__"), job)
+    run = create_run_for_test(instance, job_name=job, status=status, remote_job_origin=job_origin, **options)
+    return run.run_id
+
+
+def location_of(run: dg.DagsterRun) -> str | None:
+    return run.remote_job_origin.location_name if run.remote_job_origin else None
+
+
+def live_strangely(instance: dg.DagsterInstance) -> None:
+    """All that a stranger's code location may do in an instance."""
+    for partition in _regions.get_partition_keys():
+        done = THEIRS.resolve_job_def("refresh").execute_in_process(
+            instance=instance, partition_key=partition, tags={**OF_THEIRS, **DRAIN}
+        )
+        assert done.success
+    for _ in range(3):
+        assert (
+            THEIRS.resolve_job_def("check_prices")
+            .execute_in_process(instance=instance, tags=OF_THEIRS)
+            .success
+        )
+        key = dg.AssetKey(["latest_price", QUOTE])
+        instance.report_runless_asset_event(dg.AssetMaterialization(key))
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(asset_key=key, check_name="on_time", passed=False, metadata={})
+        )
+    for status in (
+        Status.QUEUED,
+        Status.STARTING,
+        Status.STARTED,
+        Status.CANCELING,
+        Status.SUCCESS,
+        Status.FAILURE,
+    ):
+        launched(instance, "theirs", "refresh", status)
+        # Definitions of theirs that are merged with ours into one code location.
+        launched(instance, "pricing_pipeline", "report", status, tags=DRAIN)
+        other = frozenset({dg.AssetKey(["price_history", "theirs"])})
+        launched(instance, "pricing_pipeline", "__ASSET_JOB", status, asset_selection=other)
+    create_run_for_test(
+        instance, job_name="refresh", status=Status.SUCCESS, tags=DRAIN
+    )  # by a script of theirs
+    instance.add_backfill(
+        PartitionBackfill(
+            backfill_id="theirs",
+            status=BulkActionStatus.REQUESTED,
+            from_failure=False,
+            tags={},
+            backfill_timestamp=time.time(),
+            asset_selection=[dg.AssetKey("theirs")],
+            partition_names=["emea"],
+            partition_set_origin=None,
+            last_submitted_partition_name=None,
+            reexecution_steps=None,
+        )
+    )
+
+
+@pytest.fixture
+def shared(dagster_home: Path, dagster_url: str) -> Iterator[dg.DagsterInstance]:
+    """The instance of dagster.yaml on a storage that a stranger has made."""
+    DagsterPostgresStorage(dagster_url, should_autocreate_tables=True)
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+
+
+def test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte(
+    shared: dg.DagsterInstance,
+    dagster_home: Path,
+    dagster_url: str,
+    core: Core,
+    sandbox: RunningSandbox,
+    stage: Stage,
+) -> None:
+    assert not claim_if_new(dagster_home, dagster_url, is_embedded=False)
+    stage.instance = shared
+    ours = [
+        stage.backfill(DAILY, first=MONTHS[0], last=MONTHS[1]).run_id,
+        *(
+            launched(shared, "pricing_pipeline", job, status, tags=tags)
+            for job, status, tags in (
+                ("refresh", Status.SUCCESS, DRAIN),
+                ("refresh", Status.FAILURE, DRAIN),
+                ("check_prices", Status.SUCCESS, {}),
+            )
+        ),
+    ]
+    live_strangely(shared)
+    age(dagster_url)
+    before = tables(dagster_url)
+
+    prepare()
+    said = stage.tick("prune_dagster").skip_message
+    after = tables(dagster_url)
+    assert said == "removed 4 old runs; the storage was not made by `pricing-pipeline up`, so reports stay"
+    assert {run.run_id for run in shared.get_runs()}.isdisjoint(ours)
+    for name, rows in before.items():
+        assert not after[name] - rows, f"{name}: nothing is added"
+        gone = rows - after[name]
+        strange = [row for row in gone if not any(run_id in row for run_id in ours)]
+        # Tags of our events name no run; they go with their events.
+        assert not strange or name == "asset_event_tags", f"{name}: {strange}"
+    assert "theirs" in str(after["bulk_actions"])
+
+    # A daemon of ours there sees nothing of theirs, neither what is queued nor what hangs.
+    queued = launched(shared, "pricing_pipeline", "refresh", Status.QUEUED)
+    leave_others_alone(shared)
+    wanted = dg.RunsFilter(statuses=[Status.QUEUED])
+    seen = {run.run_id for run in shared.get_runs(wanted)}
+    assert queued in seen
+    assert {*shared.get_run_ids(filters=wanted)} == seen
+    assert {location_of(run) for run in shared.get_runs()} == {"pricing_pipeline"}
+    assert {location_of(record.dagster_run) for record in shared.get_run_records()} == {"pricing_pipeline"}
+    assert shared.get_backfills() == []
+
+
+def test_g7_a_storage_that_up_has_made_is_known_again_and_no_other_is(
+    dagster_home: Path, dagster_url: str, core: Core, stage: Stage
+) -> None:
+    # A first start that is cut off before it has made a table is made again.
+    assert claim_if_new(dagster_home, dagster_url, is_embedded=False)
+    assert claim_if_new(dagster_home, dagster_url, is_embedded=False)
+    prepare()
+    assert claim_if_new(dagster_home, dagster_url, is_embedded=False)
+    with dg.DagsterInstance.get() as instance:
+        assert made_here(instance)
+        stage.instance = instance
+        live_strangely(instance)
+        cut_off = launched(instance, "pricing_pipeline", "refresh", Status.STARTED)
+        before = {run.run_id: run.status for run in instance.get_runs() if location_of(run) == "theirs"}
+        prepare()
+        after = {run.run_id: run.status for run in instance.get_runs()}
+        assert after[cut_off] is Status.FAILURE
+        assert after | before == after, "runs of other code locations go on"
+        assert str(stage.tick("prune_dagster").skip_message).endswith("old reports")
+    # Another home, and another database behind the same folder.
+    other = dagster_home.parent / "other"
+    other.mkdir()
+    assert not claim_if_new(other, dagster_url, is_embedded=False)
+    assert claim_if_new(other, dagster_url, is_embedded=True)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["pricing_pipeline", "theirs"]),
+            st.sampled_from([{}, DRAIN]),
+            st.sampled_from(["refresh", "check_prices", "report", "__ASSET_JOB"]),
+            st.sampled_from(
+                [None, frozenset({dg.AssetKey(["price_history", DAILY])}), frozenset({dg.AssetKey("x")})]
+            ),
+            st.sampled_from([Status.QUEUED, Status.STARTED, Status.SUCCESS, Status.CANCELED, Status.FAILURE]),
+        ),
+        max_size=12,
+    )
+)
+def test_g7_whatever_runs_there_are_only_ours_that_have_ended_go(
+    stage: Stage, core: Core, runs: list[Any]
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        kept = set()
+        for location, drain, job, selection, status in runs:
+            run_id = launched(instance, location, job, status, tags=drain, asset_selection=selection)
+            is_ours = location == "pricing_pipeline" and (
+                job in ("refresh", "check_prices") or selection == {dg.AssetKey(["price_history", DAILY])}
+            )
+            if not is_ours or status in (Status.QUEUED, Status.STARTED):
+                kept.add(run_id)
+        prune_runs(instance, OURS, core.engine, datetime.now(UTC) + timedelta(days=91))
+        assert {run.run_id for run in instance.get_runs()} == kept
