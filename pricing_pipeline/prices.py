@@ -20,7 +20,7 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Point, Rival
+from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -392,6 +392,7 @@ def _known(
     other_providers: list[str] | None,
     rejected_times: list[datetime] | None,
     rejected_values: list[Decimal] | None,
+    *peer: Any,
 ) -> Known:
     """A row of the query `prices.known`."""
     anchors = []
@@ -401,7 +402,8 @@ def _known(
         anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
     if later_at is not None and later > 0:
         anchors.append(Point(later_at, to_decimal(later, later_scale)))
-    if kin_at is not None and kin > 0:
+    # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
+    if kin_at is not None and kin > 0 and not (peer[0] is not None and peer[7]):
         anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
     return Known(
         DEFAULT_SCALE if scale is None else scale,
@@ -419,6 +421,7 @@ def _known(
                 other_times or (), other_values or (), other_providers or (), strict=True
             )
         },
+        peer=None if peer[0] is None else Peer(*peer[:7], tuple(peer[7] or ())),
         rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
     )
 
