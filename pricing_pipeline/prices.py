@@ -392,7 +392,14 @@ def _known(
     other_providers: list[str] | None,
     rejected_times: list[datetime] | None,
     rejected_values: list[Decimal] | None,
-    *peer: Any,
+    peer_at: datetime | None,
+    peer_value: Decimal,
+    peer_low: Decimal | None,
+    peer_high: Decimal | None,
+    peer_currency: str | None,
+    peer_type: str,
+    peer_is_bar: bool,
+    peer_splits: list[float] | None,
 ) -> Known:
     """A row of the query `prices.known`."""
     anchors = []
@@ -403,7 +410,7 @@ def _known(
     if later_at is not None and later > 0:
         anchors.append(Point(later_at, to_decimal(later, later_scale)))
     # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
-    if kin_at is not None and kin > 0 and not (peer[0] is not None and peer[7]):
+    if kin_at is not None and kin > 0 and not peer_splits:
         anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
     return Known(
         DEFAULT_SCALE if scale is None else scale,
@@ -421,7 +428,18 @@ def _known(
                 other_times or (), other_values or (), other_providers or (), strict=True
             )
         },
-        peer=None if peer[0] is None else Peer(*peer[:7], tuple(peer[7] or ())),
+        peer=None
+        if peer_at is None
+        else Peer(
+            peer_at,
+            peer_value,
+            peer_low,
+            peer_high,
+            peer_currency,
+            peer_type,
+            peer_is_bar,
+            tuple(peer_splits or ()),
+        ),
         rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
     )
 

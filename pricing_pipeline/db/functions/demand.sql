@@ -42,7 +42,11 @@ DECLARE
     new_types text[];
     new_symbols text[];
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_pairs(data_types, symbols);
+    IF symbols <> pricing.spelled(data_types, symbols) THEN
+        RETURN pricing.heartbeat(user_id, data_types, pricing.spelled(data_types, symbols), at_once);
+    END IF;
     IF EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
         -- A type that was retired must not end what its viewers see of the others.
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
@@ -68,6 +72,7 @@ BEGIN
     END IF;
 
     PERFORM pricing.check_symbols(new_symbols);
+    PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_watching.user_id));
     -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
@@ -107,7 +112,7 @@ BEGIN
         RAISE EXCEPTION 'a pair is a data type and a symbol, and one of them is NULL'
             USING HINT = 'Leave out pairs whose data type or symbol is not known.', ERRCODE = 'invalid_parameter_value';
     ELSIF EXISTS (SELECT FROM unnest(symbols) AS s WHERE length(s) > 40) THEN
-        RAISE EXCEPTION 'symbol_is_sane: a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+        RAISE EXCEPTION 'a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
     SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
     FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
@@ -130,7 +135,7 @@ BEGIN
     SELECT min(s) INTO insane FROM unnest(symbols) AS s
     WHERE NOT (length(s) BETWEEN 1 AND 40 AND s ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$');
     IF insane IS NOT NULL THEN
-        RAISE EXCEPTION 'symbol_is_sane: % is no symbol', quote_literal(left(insane, 60))
+        RAISE EXCEPTION '% is no symbol', quote_literal(left(insane, 60))
             USING HINT = 'A symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^.',
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
@@ -286,7 +291,9 @@ DECLARE
     gone_types text[];
     gone_symbols text[];
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_lengths(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
     -- A heartbeat of the same pairs in another session of the user waits for the end of this transaction, and then enters
     -- them anew: it found them locked, and would else take them for known.
     PERFORM pricing.lock_allowance(user_id);
@@ -426,7 +433,9 @@ DECLARE
     new_symbols text[];
     retired text;
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_pairs(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
     SELECT string_agg(DISTINCT r.data_type, ', ') INTO retired FROM pricing.data_type_registry r
     WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
     IF retired IS NOT NULL THEN
@@ -446,6 +455,7 @@ BEGIN
         RETURN 0;
     END IF;
     PERFORM pricing.check_symbols(new_symbols);
+    PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
     IF at_once THEN
@@ -466,6 +476,7 @@ DECLARE
     closed integer;
 BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
     UPDATE pricing.holdings h SET closed_at = now_, status = 'closed'
     FROM (SELECT x.user_id, x.data_type, x.symbol
           FROM pricing.holdings x JOIN unnest(data_types, symbols) AS u (data_type, symbol) USING (data_type, symbol)

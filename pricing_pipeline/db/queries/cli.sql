@@ -58,3 +58,9 @@ SELECT DISTINCT v.observed_at FROM pricing.price_revisions v
 WHERE v.data_type = :data_type AND v.symbol = :symbol
   AND v.observed_at BETWEEN CAST(:first AS timestamptz) AND CAST(:last AS timestamptz)
   AND (CAST(:as_of AS timestamptz) IS NULL OR v.revised_at <= CAST(:as_of AS timestamptz));
+
+-- name: faults
+-- Symbols of a data type that are left alone because their last task failed, and why.
+SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.held_until FROM pricing.demand d
+WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.held_until > pricing.clock() AND d.failures > 0
+ORDER BY d.symbol;
