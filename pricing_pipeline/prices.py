@@ -222,11 +222,6 @@ def read(connection: Connection, symbol: str) -> Reading:
     return Reading(found, int(requested or 0))
 
 
-def is_paused(connection: Connection, symbol: str) -> bool:
-    """True when every instrument of this symbol is paused; False for a symbol that is none."""
-    return bool(connection.execute(query("prices.is_paused"), {"symbol": symbol}).scalar_one())
-
-
 def is_known(connection: Connection, symbol: str) -> bool:
     """True when any instrument has this symbol."""
     return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())

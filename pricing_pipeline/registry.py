@@ -96,7 +96,8 @@ def reason(error: DBAPIError) -> str:
     # What functions refuse they say in words; what a table refuses, PostgreSQL says by the constraint's name.
     if constraint and f'"{constraint}"' in message:
         message = RULES.get(
-            constraint, f"{diagnostics.table_name or 'the database'} does not take this value"
+            constraint,
+            f"{getattr(diagnostics, 'table_name', None) or 'the database'} does not take this value",
         )
     hint = getattr(diagnostics, "message_hint", None)
     return f"{message}. {hint}" if hint else str(message)

@@ -73,7 +73,7 @@ def price(symbol: str, *, as_json: bool) -> None:
             right=["price", "age"],
         )
     if not found:
-        hint(f"{symbol} has no price. {_what_will_come(symbol, reading.requested, reasons)}")
+        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
     elif reading.requested and not as_json:
         hint(_IS_FETCHED)
 

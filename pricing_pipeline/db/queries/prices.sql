@@ -78,10 +78,6 @@ SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
 
--- name: is_paused
--- True when instruments of this symbol are there and all of them are paused.
-SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pricing.instruments WHERE symbol = :symbol;
-
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.
 SELECT observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, adjustment, provider, call_id, recorded_at,
