@@ -1228,7 +1228,7 @@ CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS int
 GRANT EXECUTE ON FUNCTION pricing.admit_reads(text,integer) TO pricing_worker;
 
 -- Serves what is watched or held and was not yet: it has no demand, or was last judged for nobody, because another session was in the way of its request. Returns how many pairs that are.
-CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.adopt_pairs() TO pricing_worker;
 
 -- What the ratio of two providers' values says: agrees, within a tenth of each other; disagrees; NULL = not known.
@@ -1349,6 +1349,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
 
+-- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.
+CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader, pricing_worker;
+
 -- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether what a reader names is judged before it is due, are expressions.
 CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true'::text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text,text) TO pricing_reader, pricing_worker;
@@ -1360,6 +1364,10 @@ GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, prici
 -- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.
 CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false, queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+
+-- Refuses a name that no user has.
+CREATE FUNCTION pricing.check_user(user_id text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_worker;
 
 -- Gives an instrument the calendar that the rules name, unless it has one.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1373,7 +1381,7 @@ CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, k
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
-CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.clean_subscriptions() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 
 -- The only clock. Tests replace it to move time; nothing else may.
@@ -1521,6 +1529,10 @@ GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigin
 -- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.
 CREATE FUNCTION pricing.finish_held(held bigint[], token uuid DEFAULT NULL::uuid, of_call bigint DEFAULT NULL::bigint) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,bigint) TO pricing_worker;
+
+-- Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates as pairs. Any symbol fits a class of one's own.
+CREATE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fits_class(text,text) TO pricing_reader, pricing_worker;
 
 -- The largest prefix of a call's tasks that fits into the units and bytes that are left.
 CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1685,6 +1697,10 @@ GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pri
 CREATE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamp with time zone, earlier_recorded timestamp with time zone, same_times timestamp with time zone[], same_recorded timestamp with time zone[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
+-- Currencies that an exchange rate may name: those of providers/currencies.py, as a test holds.
+CREATE FUNCTION pricing.known_currencies() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.known_currencies() TO pricing_reader, pricing_worker;
+
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
@@ -1742,6 +1758,10 @@ GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader
 -- Whether an open breaker lets its probe through before breaker_until: 45 s after the last probe failed, while a viewer waits. So viewers have their prices within a minute of the provider's return, however long it was away.
 CREATE FUNCTION pricing.may_probe_early(state pricing.provider_state, now_ timestamp with time zone) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_probe_early(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- What somebody may have meant who spelled a symbol so; NULL = nobody knows.
+CREATE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.meant_symbol(text,text) TO pricing_reader, pricing_worker;
 
 -- Stores splits and dividends that one call brought. What its own provider corrects leaves a revision, what another one says otherwise, or of a day near it, changes nothing, nothing is ever withdrawn but moved to a day near it, and what a person has taken back stays so. Of told symbols all actions since their day are known now. Returns how many were written.
 CREATE FUNCTION pricing.merge_actions(wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1881,6 +1901,9 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 -- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
 CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
+-- For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.
+CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double precision[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.peers(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
 -- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -1996,6 +2019,10 @@ GRANT EXECUTE ON FUNCTION pricing.remove_action(text,text,date,text,text,text) T
 CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
 
+-- Takes instruments out: ends what is watched and held of them, cancels what waits, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.
+CREATE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, outcome text, viewers bigint, holders bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=2s;
+GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_worker;
+
 -- Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.
 CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
@@ -2075,6 +2102,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_ordinal(integer) TO pricing_reader, prici
 CREATE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL::text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.said_outages(text,text) TO pricing_reader, pricing_worker;
 
+-- How symbols of an asset class look, for people; NULL = any way.
+CREATE FUNCTION pricing.said_shape(asset_class text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_shape(text) TO pricing_reader, pricing_worker;
+
 -- A span for people, in one unit, rounded down.
 CREATE FUNCTION pricing.said_span(span interval) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.said_span(interval) TO pricing_reader, pricing_worker;
@@ -2146,6 +2177,14 @@ GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,int
 CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_worker;
 
+-- A symbol as its instruments are spelled, in whatever class they are.
+CREATE FUNCTION pricing.spelled(symbol text) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worker;
+
+-- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
+CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
+
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.stop_paused(text,text) TO pricing_worker;
@@ -2200,12 +2239,16 @@ TRIGGER FUNCTION pricing.type_retired() RETURNS trigger LANGUAGE plpgsql SET sea
 CREATE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.types_alike(text) TO pricing_reader, pricing_worker;
 
+-- Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.
+CREATE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricing_worker;
+
 -- Units that a provider may be charged now, over all its active keys that are not blocked.
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Those of the pairs of which no view was noted in the last ten minutes.
-CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.unnoted_views(text[],text[]) TO pricing_worker;
 
 -- How many pairs are due and not queued, because the quota of their provider has no room for another one.
@@ -2213,7 +2256,7 @@ CREATE FUNCTION pricing.unqueued_pairs() RETURNS TABLE(provider text, data_type 
 GRANT EXECUTE ON FUNCTION pricing.unqueued_pairs() TO pricing_reader, pricing_worker;
 
 -- Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.
-CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.unsubscribe(text,text[],text[],boolean) TO pricing_worker;
 
 -- Says that the user of this session has left these pairs. Returns how many subscriptions ended.

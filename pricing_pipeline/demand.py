@@ -86,6 +86,34 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
+class Instrument:
+    """An instrument and who wants it. `state`: active, unverified (no provider has known it yet), paused or retired."""
+
+    asset_class: str
+    symbol: str
+    name: str | None
+    currency: str | None
+    verified_at: datetime | None
+    state: str
+    viewers: int
+    holders: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """An instrument that was taken out, and how many users watched or held it.
+
+    `outcome` is removed; retired, where its history stays; or retired_already.
+    """
+
+    asset_class: str
+    symbol: str
+    outcome: str
+    viewers: int
+    holders: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """What decides whether a drain is needed. `held` says whether anybody holds anything.
 
@@ -144,6 +172,39 @@ def pause_instruments(
     parameters = {"symbols": sorted(set(symbols)), "paused": paused, "asset_class": asset_class}
     rows = connection.execute(query("demand.pause_instruments"), parameters)
     return [Paused(row.asset_class, row.symbol, row.changed) for row in rows]
+
+
+def instruments(
+    connection: Connection, symbols: Sequence[str] | None, asset_class: str | None, at_most: int
+) -> list[Instrument]:
+    """Instruments by class and symbol: of one class or all, of some symbols or all."""
+    parameters = {"symbols": symbols, "asset_class": asset_class, "at_most": at_most}
+    return [
+        Instrument(**row) for row in connection.execute(query("demand.instruments"), parameters).mappings()
+    ]
+
+
+def remove_instruments(
+    connection: Connection, symbols: Sequence[str], asset_class: str | None = None
+) -> list[Removed]:
+    """Remove instruments of these symbols that have no history, and retire the others; returns those that exist.
+
+    What is watched and held of them ends, and what waits is cancelled.
+    """
+    parameters = {"symbols": sorted(set(symbols)), "asset_class": asset_class}
+    rows = connection.execute(query("demand.remove_instruments"), parameters).mappings()
+    return [Removed(**row) for row in rows]
+
+
+def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[str]:
+    """Symbols of a data type as their instruments are spelled: aapl is AAPL where nothing is called aapl."""
+    parameters = {"data_type": data_type, "symbols": list(symbols)}
+    return list(connection.execute(query("demand.spelled"), parameters).scalar_one())
+
+
+def spelled_anywhere(connection: Connection, symbol: str) -> str:
+    """A symbol as its instruments are spelled, whatever class they are of."""
+    return str(connection.execute(query("demand.spelled_anywhere"), {"symbol": symbol}).scalar_one())
 
 
 def enqueue_due(connection: Connection) -> int:

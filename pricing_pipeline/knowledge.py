@@ -54,6 +54,23 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """What is believed of the same instrument and UTC day: of quotes the daily bar, of daily bars the quote.
+
+    `low` and `high` are those of a bar. `splits` are the ratios of splits of that day and its neighbours.
+    """
+
+    at: datetime
+    value: Decimal
+    low: Decimal | None
+    high: Decimal | None
+    currency: str | None
+    data_type: str
+    is_bar: bool
+    splits: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What is known of one symbol of one data type before an answer is judged.
 
@@ -83,6 +100,7 @@ class Known:
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
     """What other providers say, by its times: those of the answer, for quotes a quarter of an hour around them."""
+    peer: Peer | None = None
     rejected: frozenset[tuple[datetime, Decimal]] = frozenset()
     """Times and values of this provider that a person has rejected."""
 

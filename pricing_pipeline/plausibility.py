@@ -16,25 +16,28 @@ from itertools import pairwise
 from math import exp, log, prod, sqrt
 from statistics import median
 
+from pricing_pipeline import peers
 from pricing_pipeline.bars import Bars, StoredValues
 from pricing_pipeline.domain import Adjustment, Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
 from pricing_pipeline.restatement import Restatement, RestatementKind, find
 from pricing_pipeline.steps import (
+    NEVER,
     QUESTIONED,
+    QUOTE_LIMIT,
     SOON,
     Step,
+    are_confirmed,
     is_heavy,
     known_split,
     least_step,
     split_factor,
+    unit_factor,
     visible_splits,
 )
 
-_NEVER = log(20.0)
-"""A factor of 20 within a step is believed of nobody, however often it is repeated."""
-_LIMITS = {Fetcher.QUOTE: log(3.0), Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
+_LIMITS = {Fetcher.QUOTE: QUOTE_LIMIT, Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
 """How far one new value may be from the last, before it is held until others confirm it."""
 _AGREED = log(1.1)
 """Two providers that are further apart about the same time do not mean the same price."""
@@ -46,8 +49,6 @@ _ROUNDED_LOG = 1e-9
 """More than sums of logarithms are rounded by."""
 _CONFIRMED, _CONFIRMED_PAST = 3, 2
 """Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
-_QUOTE_SPAN = timedelta(hours=1)
-"""Quotes come by the minute: they confirm each other only when they are that far apart."""
 _PATIENCE = timedelta(days=7)
 """Between values further apart, steps may be larger: with the square root of the time."""
 _LONGEST_SPIKE = 10
@@ -71,7 +72,12 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     rows = _not_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
-        doubt = _alone(known, row) or _revision(known, row, fetcher) or _disagreement(known, row, fetcher)
+        doubt = (
+            _alone(known, row)
+            or _revision(known, row, fetcher)
+            or _disagreement(known, row, fetcher)
+            or peers.contradiction(known, row, fetcher, _CONFIRMED)
+        )
         if doubt is None:
             passed.append(row)
         else:
@@ -97,7 +103,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
         and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
         and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
         and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
-        and (known.are_jumps_trusted or _are_on_one_level(known, bars))
+        and (known.are_jumps_trusted or (peers.agree(known, bars) and _are_on_one_level(known, bars)))
     )
 
 
@@ -250,7 +256,7 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
     said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
     if fetcher is Fetcher.DAILY_BARS and (factor := split_factor(size)) is not None:
         return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
-    kind = Doubt.UNIT if size >= _NEVER else Doubt.JUMP
+    kind = Doubt.UNIT if size >= NEVER else Doubt.JUMP
     return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
 
 
@@ -279,10 +285,7 @@ class _Level:
         return any(step.is_anchor for step in self.steps)
 
     def is_confirmed(self, fetcher: Fetcher, needed: int) -> bool:
-        times = {step.at for step in self.steps}
-        if len(times) < needed:
-            return False
-        return fetcher is not Fetcher.QUOTE or max(times) - min(times) >= _QUOTE_SPAN
+        return are_confirmed({step.at for step in self.steps}, fetcher, needed)
 
 
 def _in_company(
@@ -436,10 +439,9 @@ def _look(
         f"{far.value:g} of {far.at:%Y-%m-%d} is {exp(size):.3g} times {'above' if step > 0 else 'below'} "
         f"{near.value:g} of {near.at:%Y-%m-%d}"
     )
-    if size >= _NEVER:
-        powers = round(size / log(10.0))
-        if abs(size - powers * log(10.0)) < log(1.5):
-            return Doubt.UNIT, f"{said}: as if in another unit (a factor of {10**powers})"
+    if size >= NEVER:
+        if (unit := unit_factor(size)) is not None:
+            return Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})"
         return Doubt.JUMP, f"{said}: no price moves so far in a step"
     if beyond is not None and len(level.steps) <= _LONGEST_SPIKE:
         back = beyond.steps[-1] if is_backwards else beyond.steps[0]

@@ -20,7 +20,7 @@ from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Point, Rival
+from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -222,11 +222,6 @@ def read(connection: Connection, symbol: str) -> Reading:
     return Reading(found, int(requested or 0))
 
 
-def is_paused(connection: Connection, symbol: str) -> bool:
-    """True when every instrument of this symbol is paused; False for a symbol that is none."""
-    return bool(connection.execute(query("prices.is_paused"), {"symbol": symbol}).scalar_one())
-
-
 def is_known(connection: Connection, symbol: str) -> bool:
     """True when any instrument has this symbol."""
     return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())
@@ -392,6 +387,14 @@ def _known(
     other_providers: list[str] | None,
     rejected_times: list[datetime] | None,
     rejected_values: list[Decimal] | None,
+    peer_at: datetime | None,
+    peer_value: Decimal,
+    peer_low: Decimal | None,
+    peer_high: Decimal | None,
+    peer_currency: str | None,
+    peer_type: str,
+    peer_is_bar: bool,
+    peer_splits: list[float] | None,
 ) -> Known:
     """A row of the query `prices.known`."""
     anchors = []
@@ -401,7 +404,8 @@ def _known(
         anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
     if later_at is not None and later > 0:
         anchors.append(Point(later_at, to_decimal(later, later_scale)))
-    if kin_at is not None and kin > 0:
+    # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
+    if kin_at is not None and kin > 0 and not peer_splits:
         anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
     return Known(
         DEFAULT_SCALE if scale is None else scale,
@@ -419,6 +423,18 @@ def _known(
                 other_times or (), other_values or (), other_providers or (), strict=True
             )
         },
+        peer=None
+        if peer_at is None
+        else Peer(
+            peer_at,
+            peer_value,
+            peer_low,
+            peer_high,
+            peer_currency,
+            peer_type,
+            peer_is_bar,
+            tuple(peer_splits or ()),
+        ),
         rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
     )
 

@@ -5,17 +5,23 @@ Pure functions; which of the two values is then believed is decided in plausibil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from math import log
 from statistics import median
 
-from pricing_pipeline.domain import Observation
+from pricing_pipeline.domain import Fetcher, Observation
 from pricing_pipeline.knowledge import Known
 
 QUESTIONED = log(1.3)
 """A larger step asks for a reason."""
+NEVER = log(20.0)
+"""A factor of 20 within a step is believed of nobody, however often it is repeated."""
+QUOTE_LIMIT = log(3.0)
+"""How far a quote may be from the last, before it is held until others confirm it."""
+_QUOTE_SPAN = timedelta(hours=1)
+"""Quotes come by the minute: they confirm each other only when they are that far apart."""
 SOON = timedelta(days=30)
 _HEAVY = 4.0
 """So many times the usual shares, and the usual money, speak for a true move.
@@ -54,6 +60,19 @@ def _shares(row: Observation) -> float:
 
 def _money(row: Observation) -> float:
     return _shares(row) * float(row.close)
+
+
+def are_confirmed(times: Collection[datetime], fetcher: Fetcher, needed: int) -> bool:
+    """Whether values of these different times on one level show that their source means it."""
+    if len(times) < needed:
+        return False
+    return fetcher is not Fetcher.QUOTE or max(times) - min(times) >= _QUOTE_SPAN
+
+
+def unit_factor(size: float) -> int | None:
+    """The power of ten that a step is near to, as between pence and pounds; None for one that is of no other unit."""
+    powers = round(size / log(10.0))
+    return 10**powers if size >= NEVER and abs(size - powers * log(10.0)) < log(1.5) else None
 
 
 def split_factor(size: float) -> int | None:

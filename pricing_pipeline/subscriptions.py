@@ -27,8 +27,11 @@ Pair = tuple[str, str]
 
 HEARTBEAT_SECONDS = 60.0
 RETRY_SECONDS = 5.0
+_CLOSING_RETRY_SECONDS = 0.2
 MOST_PAIRS = 10_000
 """As many as a call may name."""
+_FEW = 100
+"""Of so many pairs it does not matter which ones a refusal leaves for later."""
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """What no database can even be told: a NUL, or half a surrogate pair."""
@@ -61,6 +64,7 @@ class SubscriptionManager:
         self._refused: dict[Pair, str] = {}
         self._changed = threading.Condition()
         self._closing = False
+        self._gives_up_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"heartbeats of {user_id}", daemon=True)
         self._thread.start()
 
@@ -125,6 +129,7 @@ class SubscriptionManager:
     def close(self, timeout: float = 5.0) -> None:
         """Leave everything and end; what cannot be said within `timeout` seconds ends by itself after 5 minutes."""
         with self._changed:
+            self._gives_up_at = time.monotonic() + timeout
             self._left |= set(self._views)
             self._views.clear()
             self._new.clear()
@@ -149,11 +154,13 @@ class SubscriptionManager:
                     self._left -= set(left)
                 if is_due:
                     next_beat = time.monotonic() + self._every
-            if not (heard and self._say(new)) and not closing:
+            if closing:
+                if heard or time.monotonic() >= self._gives_up_at:
+                    return
+                time.sleep(_CLOSING_RETRY_SECONDS)
+            elif not (heard and self._say(new)):
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, min(RETRY_SECONDS, self._every))
-            if closing:
-                return
 
     def _leave(self, left: Sequence[Pair]) -> bool:
         """Tell the database what is left; False when it must be told again."""
@@ -196,6 +203,10 @@ class SubscriptionManager:
 
     def _say_what_fits(self, entered: Sequence[Pair], refusal: CapExceeded) -> bool:
         """Say as many as may be said now; the rest later if waiting helps, else it is refused."""
+        if len(entered) > _FEW and not self._are_new(entered):
+            # Some have lapsed, after an outage say, and count as new. Those that have not must be heard all the same.
+            half = len(entered) // 2
+            return self._say_each([entered[:half], entered[half:]])
         fits, rest = entered[: refusal.room], entered[refusal.room :]
         if refusal.retry_after is None:
             for pair in rest:
@@ -205,6 +216,10 @@ class SubscriptionManager:
         if fits and len(fits) < len(entered):
             self._say(fits)
         return False
+
+    def _are_new(self, entered: Sequence[Pair]) -> bool:
+        with self._changed:
+            return self._new.issuperset(entered)
 
     def _warn(self, error: Exception) -> bool:
         _LOG.warning("what %s watches could not be said, trying again soon: %s", self._user_id, _words(error))

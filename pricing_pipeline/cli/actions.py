@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import typer
 from sqlalchemy import Connection
 
-from pricing_pipeline import actions, reviews
+from pricing_pipeline import actions, demand, reviews
 from pricing_pipeline.actions import StoredAction
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
@@ -52,6 +53,7 @@ def cash(given: str, option: str) -> Decimal:
 def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
     """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
+        symbol = demand.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
         found = actions.read(connection, of_class, symbol, as_of)
     if as_json:
@@ -89,6 +91,7 @@ def add(
     who = by or login()
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
+            action = replace(action, symbol=demand.spelled_anywhere(connection, action.symbol))
             of_class = _class(connection, action.symbol, asset_class)
             outcome = actions.enter(connection, of_class, action, who, why)
         made = Counter(one.outcome for one in reviews.judge_anew(engine))
@@ -135,6 +138,7 @@ def remove(
     """Take back a split or dividend. Raises UnknownSymbol, and UnknownAction when there is none or are two."""
     who = by or login()
     with open_owner(load_settings()) as engine, engine.begin() as connection:
+        symbol = demand.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
         found = [
             _kind(one.action)

@@ -49,6 +49,8 @@ def list_queue(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
             for task in tasks
         ],
         right=["id", "priority", "age"],
+        spare=["priority", "provider", "days", "tries"],
+        long="why",
     )
     if not tasks:
         typer.echo(f"no task is {' or '.join(statuses)}.")

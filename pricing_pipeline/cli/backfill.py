@@ -10,7 +10,7 @@ from datetime import date
 import typer
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import backfills
+from pricing_pipeline import backfills, demand
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
@@ -83,6 +83,7 @@ def checked(
     if asked.end < kind.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
     if symbols is not None:
+        symbols = demand.spelled(connection, name, symbols)
         reads.require_instruments(connection, kind, symbols)
     return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
 

@@ -150,6 +150,37 @@ def instrument_resume(symbols: Symbols, asset_class: Class = None, as_json: Json
     holdings.pause(symbols, asset_class, paused=False, as_json=as_json)
 
 
+def instrument_list(
+    symbols: Annotated[
+        list[str] | None, typer.Argument(metavar="SYMBOL", help="Only these; else all.", show_default=False)
+    ] = None,
+    asset_class: Class = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List instruments: their state, and how many users watch and hold them.
+
+    \b
+    Example: pricing-pipeline instrument list --asset-class fx
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.list_instruments(symbols, asset_class, limit, as_json=as_json)
+
+
+def instrument_remove(symbols: Symbols, asset_class: Class = None, as_json: Json = False) -> None:
+    """Remove instruments that have no history; retire the others, whose history stays.
+
+    What is watched and held of them ends, and what waits is cancelled.
+
+    \b
+    Example: pricing-pipeline instrument remove NOPE1 --asset-class equity
+    """
+    from pricing_pipeline.cli import holdings
+
+    holdings.remove(symbols, asset_class, as_json=as_json)
+
+
 def price(symbol: Symbol, as_json: Json = False) -> None:
     """Show the latest prices of a symbol: one for each data type that has one. What is stale is asked for.
 

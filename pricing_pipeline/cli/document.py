@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from pricing_pipeline import documents, registry
+from pricing_pipeline import demand, documents, registry
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_table
@@ -37,6 +37,7 @@ def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bo
                 f"{data_type} is a type of prices, which `pricing-pipeline price` and `history` read. Types of "
                 f"documents are: {', '.join(others) or 'none yet'}."
             )
+        symbol = demand.spelled_anywhere(connection, symbol)
         if as_of is None:
             reading = documents.read(connection, data_type, symbol)
         else:

@@ -8,7 +8,7 @@ from datetime import date
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import calendars
+from pricing_pipeline import calendars, demand
 from pricing_pipeline.calendars import Gap, GapKind
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import last_of, span
@@ -29,6 +29,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
     Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
     """
     with open_connection(load_settings()) as connection:
+        symbol = demand.spelled_anywhere(connection, symbol)
         last_day = last_of(first, last, reads.today(connection))
         begins = {
             name: first or min(since or last_day, last_day)

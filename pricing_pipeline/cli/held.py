@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import opinions, quarantine, reviews
+from pricing_pipeline import opinions, quarantine, registry, reviews
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
@@ -76,7 +76,13 @@ def show_all(
             "others say",
             "times",
         ]
-        print_table([*headings, "last", "state"], rows, right=["id", "value", "times"])
+        print_table(
+            [*headings, "last", "state"],
+            rows,
+            right=["id", "value", "times"],
+            spare=["others say", "times", "last", "of (UTC)", "provider", "state"],
+            long="why",
+        )
     else:
         typer.echo(f"no value is {status}." if status else "no value was ever held.")
 
@@ -93,6 +99,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
         near = quarantine.neighbours(connection, value_id)
         found = quarantine.body(connection, value_id)
         level = quarantine.level(connection, value_id)
+        is_active = value.data_type in {kind.data_type for kind in registry.active_data_types(connection)}
     answer = None if found is None else found.decode("utf-8", "replace")
     if as_json:
         print_json(
@@ -106,7 +113,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
             }
         )
     else:
-        _say(value, near, said, answer, len(level))
+        _say(value, near, said, answer, len(level), is_active=is_active)
         if refusal is not None:
             hint(f"Nobody was asked: {refusal}.")
 
@@ -214,7 +221,13 @@ def _content(one: HeldValue) -> dict[str, Any]:
 
 
 def _say(
-    value: HeldValue, near: Sequence[Neighbour], said: Sequence[Opinion], answer: str | None, count: int
+    value: HeldValue,
+    near: Sequence[Neighbour],
+    said: Sequence[Opinion],
+    answer: str | None,
+    count: int,
+    *,
+    is_active: bool,
 ) -> None:
     bar = {name: given for name, given in (value.bar or {}).items() if name != "adjustment"}
     decided = (
@@ -251,11 +264,17 @@ def _say(
         typer.echo()
         typer.echo(_excerpt(answer, value.value))
     if value.status == "held":
-        hint(
-            f"`pricing-pipeline quarantine release {value.value_id}` stores it, "
-            f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good"
-            + (f"; with --level, it and the {count - 1} others on its level." if count > 1 else ".")
-        )
+        level = f"; with --level, it and the {count - 1} others on its level." if count > 1 else "."
+        hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")
+
+
+def _what_can_be_decided(value: HeldValue, *, is_active: bool) -> str:
+    rejects = f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good"
+    if value.observation is None:
+        return f"It gave no value that could be stored, so it cannot be released. {rejects}"
+    if not is_active:
+        return f"Its data type {value.data_type} is retired, so it cannot be released. {rejects}"
+    return f"`pricing-pipeline quarantine release {value.value_id}` stores it, {rejects}"
 
 
 def _in_short(one: Opinion) -> str:

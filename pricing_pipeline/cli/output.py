@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _WIDE = 500
 """Columns assumed where no terminal says how many there are: a pipe must not cut a table."""
+_NARROW = 80
+"""Columns that a table is fitted to there, where it can do without some of its own."""
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -106,19 +108,66 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(
-    headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    long: str | None = None,
 ) -> None:
-    """A table for people; the columns named in `right` hold numbers."""
+    """A table for people; the columns named in `right` hold numbers.
+
+    Where it is wider than the terminal, or than 80 columns in a pipe, its `long` column is cut to what is left, and
+    those named in `spare` are left out before that, the first of them first. What is cut is told elsewhere.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    if spare or long:
+        headings, rows = _fitted(headings, rows, spare, long)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
     console().print(table)
+
+
+_GAP = 3
+_LEAST = 24
+"""Characters of a long column that say something."""
+
+
+def _fitted(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], spare: Sequence[str], long: str | None
+) -> tuple[Sequence[str], list[list[str]]]:
+    """The table without the columns that there is no room for, its long one cut."""
+    where = console()
+    room = where.width if where.is_terminal else _NARROW
+    names = list(headings)
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
+    if long is not None:
+        widths[names.index(long)] = min(widths[names.index(long)], max(_LEAST, len(long)))
+    kept = list(range(len(names)))
+
+    def left() -> int:
+        return room - sum(widths[n] for n in kept) - _GAP * (len(kept) - 1)
+
+    for name in spare:
+        if left() >= 0:
+            break
+        kept.remove(names.index(name))
+    if long is not None:
+        widest = widths[names.index(long)] + max(0, left())
+        for row in cells:
+            row[names.index(long)] = _cut(row[names.index(long)], widest)
+    return [names[n] for n in kept], [[row[n] for n in kept] for row in cells]
+
+
+def _cut(text: str, widest: int) -> str:
+    return text if len(text) <= widest else f"{text[: widest - 1].rstrip()}…"
 
 
 def moment(value: datetime | None) -> str:

@@ -24,6 +24,7 @@ from pricing_pipeline.cli.output import (
     whole_or_text,
 )
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.demand import Why
 from pricing_pipeline.domain import Adjust, CorporateAction, DataType, Fetcher, Split, Window
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import Bar, LatestPrice
@@ -31,6 +32,10 @@ from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
 _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
+_FAULTS = frozenset(
+    {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
+)
+"""States of `why` in which no price comes until somebody does something."""
 
 
 def price(symbol: str, *, as_json: bool) -> None:
@@ -39,13 +44,13 @@ def price(symbol: str, *, as_json: bool) -> None:
     Raises UnknownSymbol for one that is no instrument.
     """
     with open_connection(load_settings()) as connection:
+        symbol = demand.spelled_anywhere(connection, symbol)
+        # Asked before the read asks for anything: what has failed is known to fail.
+        reasons = demand.why(connection, symbol)
         reading = prices.read(connection, symbol)
         found = reading.prices
         if not found and not prices.is_known(connection, symbol):
-            meant = symbol.upper()
-            instead = f" Did you mean {meant}?" if prices.is_known(connection, meant) else ""
-            raise _unknown(symbol, instead)
-        is_paused = not found and prices.is_paused(connection, symbol)
+            raise _unknown(symbol)
         connection.commit()
     if as_json:
         print_json({"symbol": symbol, "prices": [price_content(one) for one in found]})
@@ -68,7 +73,7 @@ def price(symbol: str, *, as_json: bool) -> None:
             right=["price", "age"],
         )
     if not found:
-        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, is_paused=is_paused)}")
+        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
     elif reading.requested and not as_json:
         hint(_IS_FETCHED)
 
@@ -76,6 +81,7 @@ def price(symbol: str, *, as_json: bool) -> None:
 def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
     """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
     with open_connection(load_settings()) as connection:
+        symbol = demand.spelled_anywhere(connection, symbol)
         if data_type is not None:
             kind = reads.data_type(connection, data_type)
             reads.require_instruments(connection, kind, [symbol])
@@ -103,12 +109,22 @@ def _state(one: LatestPrice) -> str:
     return state if one.frozen_since is None else f"{state}, the same since {moment(one.frozen_since)}"
 
 
-def _what_will_come(symbol: str, requested: int, *, is_paused: bool) -> str:
-    if is_paused:
+def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why]) -> str:
+    if not reasons:
+        return f"No active data type has prices of it: pricing-pipeline registry list. {_remedy(symbol)}"
+    if all(one.state == "paused" for one in reasons):
         return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
+    failed = [one for one in reasons if one.state in _FAULTS]
+    if failed:
+        said = "; ".join(f"{one.data_type}: {one.sentence}" for one in failed)
+        return f"{said}. {_remedy(symbol)}"
     if requested:
         return _IS_FETCHED
-    return f"It is on its way, its provider has none, or it failed: pricing-pipeline why {symbol} tells which"
+    return f"It is on its way, or its provider has none: pricing-pipeline why {symbol} tells which"
+
+
+def _remedy(symbol: str) -> str:
+    return f"If there is no such instrument: pricing-pipeline instrument remove {symbol}"
 
 
 def history(
@@ -132,6 +148,7 @@ def history(
         last_day = last_of(first, last, today)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
         kind = reads.data_type(connection, data_type)
+        symbol = demand.spelled_anywhere(connection, symbol)
         bars = prices.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
         if not bars:
             reads.require_instruments(connection, kind, [symbol])

@@ -37,6 +37,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """A symbol that is left alone for a while (until `held_until`, UTC), and what it failed of."""
+
+    symbol: str
+    reason: str
+    held_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """One trouble of the last 24 hours: in how many minutes of them it was met, when last, and what was said then."""
 
@@ -79,6 +88,12 @@ def require_instruments(connection: Connection, kind: DataType, symbols: Sequenc
             f"no {kind.asset_class} instrument is called {listed(unknown)}. Watching it makes it known: "
             f"pricing-pipeline subscribe YOU {kind.data_type} {unknown[0]}"
         )
+
+
+def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:
+    """Which of the symbols are left alone because their last task failed, and why."""
+    rows = connection.execute(query("cli.faults"), {"data_type": data_type, "symbols": list(symbols)})
+    return [Fault(**row) for row in rows.mappings()]
 
 
 def queue_counts(connection: Connection) -> dict[str, int]:

@@ -50,8 +50,10 @@ def subscribe(
     user: str, data_type: str, symbols: Sequence[str], minutes: float | None, *, as_json: bool
 ) -> None:
     """Watch until a signal asks to leave, or for some minutes."""
-    pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
     with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
+        with engine.connect() as connection:
+            symbols = demand.spelled(connection, data_type, symbols)
+        pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
         Watch(engine, user, pairs, leave, as_json=as_json).run(None if minutes is None else minutes * 60)
 
 
@@ -98,6 +100,7 @@ class Watch:
         self._poll_seconds = poll_seconds
         self._seen: dict[str, LatestPrice] = {}
         self._documents: dict[str, documents.Stock] = {}
+        self._failed: dict[str, str] = {}
         self._console = console()
 
     def run(self, seconds: float | None) -> None:
@@ -157,6 +160,7 @@ class Watch:
         with self._engine.connect() as connection:
             latest = prices.latest(connection, *self._symbols, data_type=self._data_type)
             stocks = documents.newest(connection, self._data_type, self._symbols)
+            failures = reads.faults(connection, self._data_type, self._symbols)
         for price in latest:
             before = self._seen.get(price.symbol)
             if before is None or (before.price, before.observed_at) != (price.price, price.observed_at):
@@ -167,6 +171,19 @@ class Watch:
             if self._documents.get(stock.symbol) != stock:
                 self._documents[stock.symbol] = stock
                 self._tell_documents(stock)
+
+        for failure in failures:
+            if self._failed.get(failure.symbol) != failure.reason:
+                self._failed[failure.symbol] = failure.reason
+                self._tell_failure(failure)
+
+    def _tell_failure(self, failure: reads.Fault) -> None:
+        content = {"event": "failed", "data_type": self._data_type, "symbol": failure.symbol}
+        until = moment(failure.held_until)
+        self._tell(
+            content | {"reason": failure.reason, "held_until": iso(failure.held_until)},
+            f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} UTC.",
+        )
 
     def _tell_documents(self, stock: documents.Stock) -> None:
         content = {"event": "documents", "data_type": self._data_type, "symbol": stock.symbol}

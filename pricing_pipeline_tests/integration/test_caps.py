@@ -177,9 +177,9 @@ def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("NULL, '{equity_quote}', '{AAPL}'", "null value"),
-        ("repeat('x', 10000000), '{equity_quote}', '{AAPL}'", "user_is_sane"),
-        ("'ann', '{equity_quote}', ARRAY[repeat('A', 10000000)]", "symbol_is_sane"),
+        ("NULL, '{equity_quote}', '{AAPL}'", "a user's name has"),
+        ("repeat('x', 10000000), '{equity_quote}', '{AAPL}'", "a user's name has"),
+        ("'ann', '{equity_quote}', ARRAY[repeat('A', 10000000)]", "at most 40 characters"),
         ("'ann', ARRAY[repeat('x', 10000000)], '{AAPL}'", "unknown data type"),
         (
             "'ann', '{equity_quote}', '{AAPL,IBM}'",

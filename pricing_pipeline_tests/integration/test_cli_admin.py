@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 import pricing_pipeline
-from pricing_pipeline.cli.refusals import RULES
 from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
@@ -151,14 +149,6 @@ def test_b2_what_the_registry_refuses_is_said_in_one_sentence(
     assert said.exit_code == code
     assert words in said.error
     assert [kind["data_type"] for kind in cli("registry", "list", "--json").json["data_types"]] == NAMES
-
-
-def test_every_rule_that_is_put_into_words_exists() -> None:
-    migrations = Path(pricing_pipeline.__file__).parents[1] / "migrations" / "versions"
-    sql = "".join(path.read_text() for path in migrations.glob("*.sql"))
-    constraints = set(re.findall(r"CONSTRAINT (\w+)", sql))
-    tables = set(re.findall(r"CREATE TABLE pricing\.(\w+)", sql))
-    assert set(RULES) <= constraints | {f"{table}_pkey" for table in tables}
 
 
 # db upgrade

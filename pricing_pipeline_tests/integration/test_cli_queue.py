@@ -146,3 +146,15 @@ def test_a_task_nobody_knows_is_told_and_the_exit_code_says_so(cli: CommandLine,
     said = cli("queue", "retry", "4711", str(task_id), "--json")
     assert said.exit_code == 1
     assert said.json["counts"] == {"unknown": 1, "retried": 1}, "the others are done all the same"
+
+
+def test_a8_the_list_fits_80_columns_and_the_task_tells_the_rest(cli: CommandLine, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    long = "it is refused, " + "and went on about it " * 15
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, long)
+    said = cli("queue", "list").stdout
+    assert max(map(len, said.splitlines())) <= 80
+    assert "it is refused" in said
+    assert "AAPL" in said
+    assert long.strip() in cli("queue", "show", str(core.task("AAPL").id)).stdout
+    assert cli("queue", "list", "--json").json["tasks"][0]["last_error"].startswith(long.strip())

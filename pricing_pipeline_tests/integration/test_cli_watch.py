@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
 from pricing_pipeline.cli.watch import Watch
+from pricing_pipeline.domain import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
@@ -255,7 +256,7 @@ def test_b5_a_heartbeat_that_meets_the_last_leave_is_made_again(engine: Engine) 
     ("arguments", "code", "words"),
     [
         (["ann", "nope", "AAPL"], 1, "unknown data type(s): nope"),
-        (["ann", QUOTE, "A B"], 1, "a symbol has 1 to 40 letters"),
+        (["ann", QUOTE, "A B"], 1, "A symbol has 1 to 40 letters"),
         (["", QUOTE, "AAPL"], 1, "a user's name has 1 to 200 characters"),
         (["ann", QUOTE, "AAPL", "--minutes", "0"], 2, "--minutes 0"),
         (["ann", QUOTE], 2, "'SYMBOL'"),
@@ -279,3 +280,29 @@ def test_b5_unsubscribe_ends_what_is_watched(cli: CommandLine, core: Core) -> No
     assert "nothing has changed" in cli("unsubscribe", "ann", QUOTE, "AAPL").stdout
     assert "no longer watches" in cli("unsubscribe", "bob", QUOTE, "AAPL").stdout
     assert "no active data type 'nope'" in cli("unsubscribe", "ann", "nope", "AAPL").error
+
+
+def test_b5_who_watches_is_told_that_a_symbol_failed_and_why(engine: Engine, core: Core) -> None:
+    with Screen() as screen:
+        with watching(engine, "AAPL", "NOPE1"):
+            wait_until(lambda: len(watchers(core)) == 2)
+            core.lift_limits(batch_size=1)
+            for call in core.claim(max_calls=2):
+                if "NOPE1" in call.symbols:
+                    core.fail(call, FailureKind.UNKNOWN_SYMBOL, "twelvedata has no value for NOPE1")
+            wait_until(lambda: screen.told("failed"))
+        (failed,) = screen.told("failed")
+    assert (failed["symbol"], failed["reason"]) == ("NOPE1", "twelvedata has no value for NOPE1")
+    assert failed["held_until"].endswith("Z")
+
+
+def test_b5_small_letters_watch_the_instrument_that_is_known(cli: CommandLine, core: Core) -> None:
+    said = cli("subscribe", "ann", QUOTE, "aapl", "--minutes", "0.001", "--json")
+    assert said.events[0]["symbols"] == ["AAPL"]
+    assert core.statuses() == {"AAPL": "pending"}
+
+
+def test_b5_a_symbol_that_fits_no_such_type_is_refused_with_what_is_meant(cli: CommandLine) -> None:
+    said = cli("subscribe", "ann", "fx_rate", "EURUSD", "--minutes", "0.001")
+    assert "EURUSD is no symbol of fx_rate: that is two known currencies" in said.error
+    assert "Did you mean EUR/USD?" in said.error

@@ -157,7 +157,7 @@ def test_b5_an_unknown_or_retired_type_is_refused_by_name(
 
 @pytest.mark.parametrize("symbol", ["", "'; DROP TABLE x", "A B", "Ä", "A" * 41, "-A", "A\n"])
 def test_b5_a_symbol_no_provider_could_know_is_refused(core: Core, symbol: str) -> None:
-    with pytest.raises(DBAPIError, match="symbol_is_sane"):
+    with pytest.raises(DBAPIError, match=r"is no symbol|at most 40 characters"):
         core.heartbeat("ann", (QUOTE, symbol))
 
 

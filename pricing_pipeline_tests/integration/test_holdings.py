@@ -181,7 +181,7 @@ def test_a7_what_is_held_or_watched_and_has_no_demand_is_given_it(core: Core) ->
     [
         (("equity_qoute", "AAPL"), "unknown data type(s): equity_qoute"),
         ((FX, "EUR/USD"), "unknown data type(s): fx_rate"),
-        ((QUOTE, "A B"), "symbol_is_sane"),
+        ((QUOTE, "A B"), "is no symbol"),
     ],
 )
 def test_a7_what_cannot_be_fetched_cannot_be_held(core: Core, pair: tuple[str, str], words: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -11,6 +15,7 @@ from sqlalchemy import Engine
 from pricing_pipeline import demand
 from pricing_pipeline_tests.fix_core import sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -67,3 +72,45 @@ def test_b8_a_retired_type_does_not_end_the_heartbeats_of_the_others(
 def test_b8_a_heartbeat_of_nothing_but_unknown_types_says_so(connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown data type"):
         connection.execute("SELECT pricing.heartbeat('ann', '{no_such}', '{AAPL}')")
+
+
+def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
+    engine: Engine, connection: psycopg.Connection[Any]
+) -> None:
+    """It found the row locked and took it for known; the leaving then took that away, for a minute."""
+    with engine.begin() as session:
+        demand.heartbeat(session, "ann", PAIR)
+    with ThreadPoolExecutor(1) as beside:
+        with engine.begin() as leaving:
+            demand.unsubscribe(leaving, "ann", PAIR)
+            heard = beside.submit(_beat, engine)
+            time.sleep(0.3)
+        assert heard.result(PATIENCE) == 1
+    assert connection.execute("SELECT symbol FROM pricing.active_subscriptions").fetchall() == [("AAPL",)]
+
+
+def _beat(engine: Engine) -> int:
+    with engine.begin() as session:
+        return demand.heartbeat(session, "ann", PAIR)
+
+
+def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(
+    engine: Engine, connection: psycopg.Connection[Any]
+) -> None:
+    with engine.connect() as client, ThreadPoolExecutor(1) as beside:
+        driver: Any = client.connection.dbapi_connection
+        pid = driver.info.backend_pid
+        asked = beside.submit(driver.execute, "SELECT pg_sleep(50)")
+        time.sleep(0.3)
+        assert is_there(connection, pid)
+        with socket.socket(fileno=os.dup(driver.fileno())) as theirs:
+            theirs.shutdown(socket.SHUT_RDWR)
+        assert isinstance(asked.exception(PATIENCE), psycopg.OperationalError)
+        began = time.monotonic()
+        wait_until(lambda: not is_there(connection, pid))
+        assert time.monotonic() - began < 30
+        client.invalidate()
+
+
+def is_there(connection: psycopg.Connection[Any], pid: int) -> bool:
+    return bool(connection.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchall())

@@ -296,3 +296,17 @@ def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     assert json.loads(body)["AAPL"]["close"] == row.value
     assert b"sandbox-key" not in body
     audit(core)
+
+
+def test_b18_no_release_is_recommended_that_would_be_refused(core: Core, cli: CommandLine) -> None:
+    rejected = (RejectedValue("AAPL", None, "2010-02-31 is no day of the calendar", "30.1"),)
+    bring(core, one_call(core, DAILY, "AAPL", days=MARCH), rejected=rejected)
+    bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
+    bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"))
+    unreadable, unit = (str(row.value_id) for row in held(core))
+    said = cli("quarantine", "show", unreadable).stderr
+    assert "cannot be released" in said
+    assert f"quarantine reject {unreadable}" in said
+    assert f"quarantine release {unit}` stores it" in cli("quarantine", "show", unit).stderr
+    core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
+    assert "equity_quote is retired, so it cannot be released" in cli("quarantine", "show", unit).stderr

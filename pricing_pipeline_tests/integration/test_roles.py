@@ -333,7 +333,7 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
 
 
 def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) -> None:
-    """None has the owner's rights but those of client.sql, a trigger of the registry, thinning, and two reports."""
+    """None has the owner's rights but those of client.sql, a trigger of the registry, two that delete, two reports."""
     functions = connection.execute(
         "SELECT p.oid::regprocedure::text, p.proconfig, p.prosecdef FROM pg_proc p"
         " WHERE p.pronamespace = 'pricing'::regnamespace"
@@ -349,6 +349,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             *CLIENTS_FUNCTIONS,
             "pricing.make_storage()",
             "pricing.thin_history(integer)",
+            "pricing.remove_instruments(text[],text)",
             "pricing.budget()",
             "pricing.why_old(text,text)",
         ], name

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
+from pricing_pipeline import demand
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.subscriptions import MOST_PAIRS, SubscriptionManager
@@ -193,3 +194,47 @@ def test_b5_a_user_whose_name_is_no_text_is_refused_at_once(engine: Engine) -> N
     for user in ("a\x00b", "a\ud800"):
         with pytest.raises(PricingError, match="no user's name"):
             SubscriptionManager(engine, user)
+
+
+def test_b5_closing_says_again_what_was_not_heard(
+    engine: Engine, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[int] = []
+
+    def deaf_once(*call: Any) -> int:
+        said.append(1)
+        if len(said) == 1:
+            raise TimeoutError("the database does not answer")
+        return unsubscribe(*call)
+
+    unsubscribe = demand.unsubscribe
+    monkeypatch.setattr(demand, "unsubscribe", deaf_once)
+    manager = SubscriptionManager(engine, "ann")
+    manager.enter([AAPL, IBM])
+    wait_until(lambda: subscribed(connection) == {AAPL, IBM})
+    manager.close(PATIENCE)
+    assert subscribed(connection) == set()
+
+
+def test_b7_pairs_that_have_not_lapsed_are_heard_beside_those_that_have(
+    engine: Engine, connection: psycopg.Connection[Any], clock: Clock
+) -> None:
+    """After an outage more may have lapsed than a user may begin in a minute."""
+    connection.execute("UPDATE pricing.user_caps SET new_pairs_per_minute = 1000")
+    known = [(QUOTE, f"S{number:04}") for number in range(800)]
+    with SubscriptionManager(engine, "ann", every=0.2) as manager:
+        manager.enter(known)
+        wait_until(lambda: len(subscribed(connection)) == 800)
+        connection.execute("UPDATE pricing.user_caps SET new_pairs_per_minute = 200")
+        clock.advance(200)
+        connection.execute("DELETE FROM pricing.active_subscriptions WHERE symbol < 'S0500'")
+        moved = clock.now()
+        wait_until(lambda: last_seen_of(connection, "S0799") > moved)
+        wait_until(lambda: len(subscribed(connection)) >= 400)
+
+
+def last_seen_of(connection: psycopg.Connection[Any], symbol: str) -> Any:
+    row = connection.execute(
+        "SELECT last_seen_at FROM pricing.active_subscriptions WHERE symbol = %s", [symbol]
+    ).fetchone()
+    return row and row[0]

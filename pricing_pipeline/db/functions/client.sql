@@ -41,6 +41,7 @@ RETURNS TABLE (data_type text, symbol text, price numeric, currency text, observ
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 BEGIN
+    wanted_symbol := pricing.spelled(wanted_symbol);
     RETURN QUERY
     -- Multiplied by a power of ten, not divided: a quotient is rounded to 16 digits.
     SELECT l.data_type, l.symbol, l.amount * ('1e-' || l.scale)::pg_catalog.numeric, l.currency, l.observed_at, l.fetched_at,
@@ -68,7 +69,7 @@ RETURNS TABLE (observed_at timestamptz, open numeric, high numeric, low numeric,
                currency text, provider text, fetched_at timestamptz, adjustment text, call_id bigint, quality text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
     SELECT h.observed_at, h.open, h.high, h.low, h.close, h.volume, h.currency, h.provider, h.recorded_at, h.adjustment, h.call_id, h.quality
-    FROM pricing.adjusted_prices(wanted_type, wanted_symbol, first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
+    FROM pricing.adjusted_prices(wanted_type, pricing.spelled(wanted_symbol), first_day, last_day, as_of, adjust) h ORDER BY h.observed_at
 $$;
 COMMENT ON FUNCTION pricing.history(text, text, date, date, timestamptz, text) IS
     'Values of a symbol between two UTC days, both included, oldest first; exact decimals. as_of: as we believed them then. adjust: raw (as traded), splits (divided by later splits) or total (also without later dividends); without it as stored, and adjustment says which that is. Quotes and NAVs have a close only; quality says which parts of a bar were dropped, and why.';
@@ -84,6 +85,7 @@ BEGIN
             USING HINT = 'pricing.price and pricing.history read prices; pricing-pipeline registry list shows all types.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
+    wanted_symbol := pricing.spelled(wanted_symbol);
     RETURN QUERY
     SELECT d.period, d.body, d.recorded_at, p.fetched_at,
            NOT pricing.is_stale(wanted_type, p.fetched_at, coalesce(p.cache_ttl_minutes, r.default_ttl_minutes)), d.provider

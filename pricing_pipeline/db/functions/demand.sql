@@ -42,7 +42,11 @@ DECLARE
     new_types text[];
     new_symbols text[];
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_pairs(data_types, symbols);
+    IF symbols <> pricing.spelled(data_types, symbols) THEN
+        RETURN pricing.heartbeat(user_id, data_types, pricing.spelled(data_types, symbols), at_once);
+    END IF;
     IF EXISTS (SELECT FROM pricing.data_type_registry r WHERE NOT r.is_active AND r.data_type = ANY (data_types)) THEN
         -- A type that was retired must not end what its viewers see of the others.
         SELECT array_agg(u.data_type), array_agg(u.symbol) INTO data_types, symbols
@@ -68,6 +72,7 @@ BEGIN
     END IF;
 
     PERFORM pricing.check_symbols(new_symbols);
+    PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.active_subscriptions a WHERE a.user_id = begin_watching.user_id));
     -- The first look queues what is missing or stale; later looks write nothing but the heartbeat.
@@ -107,7 +112,7 @@ BEGIN
         RAISE EXCEPTION 'a pair is a data type and a symbol, and one of them is NULL'
             USING HINT = 'Leave out pairs whose data type or symbol is not known.', ERRCODE = 'invalid_parameter_value';
     ELSIF EXISTS (SELECT FROM unnest(symbols) AS s WHERE length(s) > 40) THEN
-        RAISE EXCEPTION 'symbol_is_sane: a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
+        RAISE EXCEPTION 'a symbol has at most 40 characters' USING ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
     SELECT string_agg(DISTINCT left(coalesce(u.data_type, 'NULL'), 60), ', ') INTO unknown
     FROM unnest(data_types) AS u (data_type) LEFT JOIN pricing.data_type_registry r USING (data_type)
@@ -130,7 +135,7 @@ BEGIN
     SELECT min(s) INTO insane FROM unnest(symbols) AS s
     WHERE NOT (length(s) BETWEEN 1 AND 40 AND s ~ '^[A-Za-z0-9^][A-Za-z0-9./:=^_-]*$');
     IF insane IS NOT NULL THEN
-        RAISE EXCEPTION 'symbol_is_sane: % is no symbol', quote_literal(left(insane, 60))
+        RAISE EXCEPTION '% is no symbol', quote_literal(left(insane, 60))
             USING HINT = 'A symbol has 1 to 40 letters, digits and . / : = ^ _ -, and begins with a letter, a digit or ^.',
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_is_sane';
     END IF;
@@ -280,20 +285,26 @@ COMMENT ON FUNCTION pricing.raise_tasks(text[], text[]) IS 'Gives waiting tasks 
 
 CREATE OR REPLACE FUNCTION pricing.unsubscribe(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true)
 RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+-- A session that planned this while nobody watched took 40 s to leave 10,000 pairs; clients are gone by then, and their rows locked.
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     gone_types text[];
     gone_symbols text[];
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_lengths(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
+    -- A heartbeat of the same pairs in another session of the user waits for the end of this transaction, and then enters
+    -- them anew: it found them locked, and would else take them for known.
+    PERFORM pricing.lock_allowance(user_id);
     WITH gone AS (
         -- What another session of the user is looking at in this moment stays: it has not left.
         DELETE FROM pricing.active_subscriptions a
-        USING (SELECT x.data_type, x.symbol
-               FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.active_subscriptions x USING (data_type, symbol)
-               WHERE x.user_id = unsubscribe.user_id
-               ORDER BY x.data_type, x.symbol FOR UPDATE OF x SKIP LOCKED) left_
-        WHERE a.user_id = unsubscribe.user_id AND (a.data_type, a.symbol) = (left_.data_type, left_.symbol)
+        USING (SELECT mine.place FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+                   SELECT x.ctid AS place FROM pricing.active_subscriptions x
+                   WHERE x.user_id BETWEEN unsubscribe.user_id AND unsubscribe.user_id AND (x.data_type, x.symbol) = (u.data_type, u.symbol)
+                   ORDER BY x.user_id LIMIT 1 FOR UPDATE SKIP LOCKED) mine) left_
+        WHERE a.ctid = left_.place
         RETURNING a.data_type, a.symbol)
     SELECT array_agg(g.data_type), array_agg(g.symbol) INTO gone_types, gone_symbols FROM gone g;
     IF gone_types IS NULL THEN
@@ -311,7 +322,7 @@ COMMENT ON FUNCTION pricing.unsubscribe(text, text[], text[], boolean) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE (data_type text, symbol text)
-LANGUAGE sql SET search_path = '' AS $$
+LANGUAGE sql SET search_path = '' SET enable_seqscan = off AS $$
     -- Looking first: of a hundred viewers in ten minutes one writes, and the others lock nothing.
     SELECT DISTINCT u.data_type, u.symbol
     FROM unnest(data_types, symbols) AS u (data_type, symbol) CROSS JOIN (SELECT pricing.clock() AS at OFFSET 0) now_
@@ -356,7 +367,8 @@ COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hou
 
 
 CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+-- By looks into indexes, one for each pair: a session may have planned this when there were none.
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     removed integer;
@@ -367,10 +379,9 @@ DECLARE
 BEGIN
     WITH gone AS (
         DELETE FROM pricing.active_subscriptions a USING (
-            SELECT s.user_id, s.data_type, s.symbol FROM pricing.active_subscriptions s
-            WHERE s.last_seen_at < now_ - interval '5 minutes'
-            ORDER BY s.data_type, s.symbol, s.user_id FOR UPDATE SKIP LOCKED) silent
-        WHERE (a.user_id, a.data_type, a.symbol) = (silent.user_id, silent.data_type, silent.symbol)
+            SELECT s.ctid AS place FROM pricing.active_subscriptions s
+            WHERE s.last_seen_at < now_ - interval '5 minutes' FOR UPDATE SKIP LOCKED) silent
+        WHERE a.ctid = silent.place
         RETURNING a.data_type, a.symbol)
     SELECT count(*), array_agg(g.data_type), array_agg(g.symbol) INTO removed, gone_types, gone_symbols FROM gone g;
     IF removed > 0 THEN
@@ -379,32 +390,35 @@ BEGIN
     -- A pair that is held off stays, so that leaving and coming back does not start it again.
     WITH taken AS (
         DELETE FROM pricing.demand d USING (
-            SELECT x.data_type, x.symbol FROM pricing.demand x
+            SELECT x.ctid AS place FROM pricing.demand x
             WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
               AND (x.read_at IS NULL OR x.read_at < now_ - interval '5 minutes')
               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
-                              WHERE (a.data_type, a.symbol) = (x.data_type, x.symbol))
+                              WHERE a.data_type = x.data_type AND a.symbol BETWEEN x.symbol AND x.symbol ORDER BY a.symbol OFFSET 0)
               AND NOT EXISTS (SELECT FROM pricing.holdings h
-                              WHERE (h.data_type, h.active_symbol) = (x.data_type, x.symbol))
-            ORDER BY x.data_type, x.symbol FOR UPDATE SKIP LOCKED) unwanted
-        WHERE (d.data_type, d.symbol) = (unwanted.data_type, unwanted.symbol)
+                              WHERE h.data_type = x.data_type AND h.active_symbol BETWEEN x.symbol AND x.symbol ORDER BY h.active_symbol OFFSET 0)
+            FOR UPDATE SKIP LOCKED) unwanted
+        WHERE d.ctid = unwanted.place
         RETURNING d.data_type, d.symbol)
     SELECT array_agg(t.data_type) AS types, array_agg(t.symbol) AS symbols INTO idle FROM taken t;
     -- Whoever came before that is seen by this statement, and has the pair back. Whoever comes after it waits a tenth of a
     -- second in add_demand; what that passes over, adopt_pairs finds.
     INSERT INTO pricing.demand (data_type, symbol, due_at)
     SELECT u.data_type, u.symbol, now_ FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol)
-    WHERE EXISTS (SELECT FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (u.data_type, u.symbol))
-       OR EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (u.data_type, u.symbol))
+    WHERE EXISTS (SELECT FROM pricing.active_subscriptions a
+                  WHERE a.data_type = u.data_type AND a.symbol BETWEEN u.symbol AND u.symbol ORDER BY a.symbol OFFSET 0)
+       OR EXISTS (SELECT FROM pricing.holdings h
+                  WHERE h.data_type = u.data_type AND h.active_symbol BETWEEN u.symbol AND u.symbol ORDER BY h.active_symbol OFFSET 0)
     ORDER BY 1, 2 ON CONFLICT DO NOTHING;
     -- What still waits for such a pair is cancelled: nobody wants it, so nobody shall fetch it. Of scheduled
     -- types it stays: a viewer may only have raised what the schedule had queued.
     SELECT array_agg(q.id) INTO waiting
-    FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-    JOIN pricing.api_call_queue_live q
-        ON (q.data_type, q.symbol, q.window_start, q.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity')
-    WHERE r.refresh_strategy = 'on-demand' AND q.status IN ('pending', 'scheduled') AND q.priority >= 0
-      AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol));
+    FROM unnest(idle.types, idle.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+        SELECT x.id FROM pricing.api_call_queue_live x
+        WHERE (x.data_type, x.symbol, x.window_start, x.window_end) = (u.data_type, u.symbol, '-infinity', 'infinity')
+          AND x.status IN ('pending', 'scheduled') AND x.priority >= 0 OFFSET 0) q
+    WHERE EXISTS (SELECT FROM pricing.data_type_registry r WHERE r.data_type = u.data_type AND r.refresh_strategy = 'on-demand')
+      AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (u.data_type, u.symbol) OFFSET 0);
     PERFORM pricing.stop_tasks(waiting, 'unwatched', 'nobody watches or holds the pair any more');
     RETURN removed;
 END $$;
@@ -419,7 +433,9 @@ DECLARE
     new_symbols text[];
     retired text;
 BEGIN
+    PERFORM pricing.check_user(user_id);
     PERFORM pricing.check_pairs(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
     SELECT string_agg(DISTINCT r.data_type, ', ') INTO retired FROM pricing.data_type_registry r
     WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
     IF retired IS NOT NULL THEN
@@ -439,6 +455,7 @@ BEGIN
         RETURN 0;
     END IF;
     PERFORM pricing.check_symbols(new_symbols);
+    PERFORM pricing.check_shapes(new_types, new_symbols);
     PERFORM pricing.admit_pairs(user_id, cardinality(new_types),
         (SELECT count(*) FROM pricing.holdings h WHERE h.user_id = hold.user_id AND h.status = 'active'));
     IF at_once THEN
@@ -459,6 +476,7 @@ DECLARE
     closed integer;
 BEGIN
     PERFORM pricing.check_lengths(data_types, symbols);
+    symbols := pricing.spelled(data_types, symbols);
     UPDATE pricing.holdings h SET closed_at = now_, status = 'closed'
     FROM (SELECT x.user_id, x.data_type, x.symbol
           FROM pricing.holdings x JOIN unnest(data_types, symbols) AS u (data_type, symbol) USING (data_type, symbol)

@@ -84,6 +84,53 @@ COMMENT ON FUNCTION pricing.known_values(text, text, text[], timestamptz[], time
     'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.';
 
 
+CREATE OR REPLACE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
+RETURNS TABLE (peer_symbol text, peer_at timestamptz, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text,
+               peer_type text, peer_is_bar boolean, peer_splits float8[])
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    types text[] := pricing.types_of_a_day(wanted_type);
+    kind pricing.data_type_registry;
+BEGIN
+    IF types IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
+    RETURN QUERY
+    SELECT w.symbol, o.at, o.given, bar.low, bar.high, o.currency, o.data_type, kind.fetcher = 'quote', split.ratios
+    FROM unnest(symbols, first_times, last_times) AS w (symbol, first_at, last_at)
+    CROSS JOIN LATERAL (
+        SELECT l.data_type, l.observed_at AS at, l.amount * ('1e-' || l.scale)::numeric AS given, l.currency,
+               (l.observed_at AT TIME ZONE 'UTC')::date AS day
+        FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = w.symbol AND l.amount > 0
+          AND (l.observed_at AT TIME ZONE 'UTC')::date BETWEEN (w.first_at AT TIME ZONE 'UTC')::date AND (w.last_at AT TIME ZONE 'UTC')::date
+        ORDER BY l.observed_at DESC LIMIT 1) o
+    -- Of a quote there is no bar of this time with a low and a high.
+    LEFT JOIN LATERAL (
+        SELECT h.low_amount * ('1e-' || h.scale)::numeric AS low, h.high_amount * ('1e-' || h.scale)::numeric AS high
+        FROM pricing.price_history h
+        WHERE h.data_type = o.data_type AND h.symbol = w.symbol AND h.observed_at = o.at OFFSET 0) bar ON true
+    -- A quote from before the session of a split's day is of the old shares.
+    LEFT JOIN LATERAL (
+        SELECT array_agg((a.new_shares / a.old_shares)::float8) AS ratios FROM pricing.corporate_actions a
+        WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.kind = 'split' AND a.ex_on BETWEEN o.day - 1 AND o.day + 1) split ON true;
+END $$;
+COMMENT ON FUNCTION pricing.peers(text, text[], timestamptz[], timestamptz[]) IS
+    'For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.';
+
+
+CREATE OR REPLACE FUNCTION pricing.types_of_a_day(wanted_type text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT array_agg(t.data_type) FROM pricing.data_type_registry w
+            JOIN pricing.data_type_registry t ON t.asset_class = w.asset_class AND t.is_active
+                AND (w.fetcher, t.fetcher) IN (('quote', 'daily_bars'), ('daily_bars', 'quote'))
+            WHERE w.data_type = wanted_type);
+END $$;
+COMMENT ON FUNCTION pricing.types_of_a_day(text) IS
+    'Of quotes the data types that hold daily bars of the same instruments, and the other way round; NULL = none.';
+
+
 CREATE OR REPLACE FUNCTION pricing.types_alike(wanted_type text) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN

@@ -13,6 +13,7 @@ DECLARE
     now_ timestamptz := pricing.clock();
     class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     alike text[] := pricing.types_alike(wanted_type);
+    dailies text[] := pricing.types_of_a_day(wanted_type);
     are_bounded boolean := EXISTS (SELECT FROM pricing.plausibility_bounds b WHERE b.data_type = wanted_type);
     seen record;
 BEGIN
@@ -46,6 +47,12 @@ BEGIN
                            SELECT FROM pricing.quarantined_values q
                            WHERE q.data_type = wanted_type AND q.symbol = k.symbol AND q.observed_at = k.observed_at
                              AND q.provider = from_provider AND q.status = 'rejected' AND (q.bar ->> 'close')::numeric = k.close)
+                       -- A quote that may contradict the bar of its day is looked at on the long way.
+                       AND (dailies IS NULL OR NOT EXISTS (
+                           SELECT FROM pricing.latest_prices o
+                           WHERE o.data_type = ANY (dailies) AND o.symbol = k.symbol AND o.amount > 0
+                             AND (o.observed_at AT TIME ZONE 'UTC')::date = (k.observed_at AT TIME ZONE 'UTC')::date
+                             AND k.close::float8 * 10::float8 ^ o.scale / o.amount NOT BETWEEN 0.34 AND 2.99))
                        -- What another provider says of the same moment is compared on the long way.
                        AND (alike IS NULL OR NOT EXISTS (
                            SELECT FROM pricing.latest_prices o

@@ -127,7 +127,7 @@ COMMENT ON FUNCTION pricing.serve_pairs(text, text[], text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.adopt_pairs() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     orphans record;
@@ -138,8 +138,10 @@ BEGIN
               UNION SELECT h.data_type, h.symbol, false FROM pricing.holdings h WHERE h.active_symbol IS NOT NULL) w
         JOIN pricing.data_type_registry r USING (data_type)
         WHERE r.is_active AND NOT EXISTS (
-            SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (w.data_type, w.symbol)
-                                           AND (NOT w.is_watched OR NOT d.is_background OR d.became_due_at IS NOT NULL OR d.held_until > now_))
+            -- By a look into the right index for each pair, also where a session planned this when there were none.
+            SELECT FROM pricing.demand d WHERE d.data_type = w.data_type AND d.symbol BETWEEN w.symbol AND w.symbol
+                                           AND (NOT w.is_watched OR NOT d.is_background OR d.became_due_at IS NOT NULL OR d.held_until > now_)
+            ORDER BY d.symbol OFFSET 0)
         LIMIT 5000) o;
     IF orphans.symbols IS NULL THEN
         RETURN 0;

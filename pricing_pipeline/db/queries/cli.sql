@@ -66,3 +66,9 @@ FROM (SELECT q.provider, max(q.priority) AS priority, max(q.est_bytes) AS needed
       WHERE q.backfill_id = CAST(:backfill_id AS uuid) GROUP BY 1) waiting
 CROSS JOIN LATERAL pricing.why_not_called(waiting.provider, waiting.priority, waiting.needed) w
 WHERE w.state <> 'rate_limited' ORDER BY 1;
+
+-- name: faults
+-- Symbols of a data type that are left alone because their last task failed, and why.
+SELECT d.symbol, coalesce(d.last_failure, 'no reason is kept') AS reason, d.held_until FROM pricing.demand d
+WHERE d.data_type = :data_type AND d.symbol = ANY (CAST(:symbols AS text[])) AND d.held_until > pricing.clock() AND d.failures > 0
+ORDER BY d.symbol;

@@ -36,6 +36,32 @@ SELECT pricing.release(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS t
 SELECT asset_class, symbol, changed
 FROM pricing.pause_instruments(CAST(:symbols AS text[]), :paused, CAST(:asset_class AS text));
 
+-- name: remove_instruments
+-- Remove instruments without history and retire the others; returns those that exist.
+SELECT asset_class, symbol, outcome, viewers, holders FROM pricing.remove_instruments(CAST(:symbols AS text[]), CAST(:asset_class AS text));
+
+-- name: instruments
+-- Instruments by name, of one class or all, of some symbols or all.
+SELECT i.asset_class, i.symbol, i.name, i.currency, i.verified_at,
+       CASE WHEN NOT i.is_active THEN 'retired' WHEN i.update_mode <> 'api' THEN 'paused'
+            WHEN i.verified_at IS NULL THEN 'unverified' ELSE 'active' END AS state,
+       (SELECT count(DISTINCT a.user_id) FROM pricing.active_subscriptions a JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.asset_class = i.asset_class AND a.symbol = i.symbol) AS viewers,
+       (SELECT count(DISTINCT h.user_id) FROM pricing.holdings h JOIN pricing.data_type_registry r USING (data_type)
+        WHERE r.asset_class = i.asset_class AND h.active_symbol = i.symbol) AS holders
+FROM pricing.instruments i
+WHERE (CAST(:asset_class AS text) IS NULL OR i.asset_class = :asset_class)
+  AND (CAST(:symbols AS text[]) IS NULL OR i.symbol = ANY (CAST(:symbols AS text[])))
+ORDER BY i.asset_class, i.symbol LIMIT :at_most;
+
+-- name: spelled
+-- Symbols of one data type as their instruments are spelled.
+SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
+
+-- name: spelled_anywhere
+-- A symbol as its instruments are spelled, in whatever class they are.
+SELECT pricing.spelled(CAST(:symbol AS text));
+
 -- name: run_duties
 -- Recover, expire, clean, repair, prune: whatever is overdue.
 SELECT pricing.run_duties();

@@ -47,14 +47,17 @@ SELECT pricing.cover(:data_type, CAST(:symbols AS text[]), CAST(:first_day AS da
 SELECT symbol, scale, currency, adjustment, lowest, highest, jumps_are_trusted, newest_at, newest_amount, newest_scale,
        earlier_at, earlier_amount, earlier_scale, later_at, later_amount, later_scale, kin_at, kin_amount, kin_scale,
        (SELECT array_agg((date_part('epoch', t.at) * 1000000)::bigint) FROM unnest(same_times) AS t (at)) AS same_times,
-       same_amounts, same_scales, other_times, other_values, other_providers, rejected_times, rejected_values
+       same_amounts, same_scales, other_times, other_values, other_providers, rejected_times, rejected_values,
+       peer_at, peer_value, peer_low, peer_high, peer_currency, peer_type, peer_is_bar, peer_splits
 FROM pricing.known_values(:data_type, :provider, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                           CAST(:last_times AS timestamptz[]), :is_latest) k
 LEFT JOIN LATERAL (
     SELECT array_agg(q.observed_at) AS rejected_times, array_agg((q.bar ->> 'close')::numeric) AS rejected_values
     FROM pricing.quarantined_values q
     WHERE q.data_type = :data_type AND q.symbol = k.symbol AND q.provider = :provider AND q.status = 'rejected'
-      AND q.observed_at IS NOT NULL AND q.bar IS NOT NULL) r ON true;
+      AND q.observed_at IS NOT NULL AND q.bar IS NOT NULL) r ON true
+LEFT JOIN pricing.peers(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
+                        CAST(:last_times AS timestamptz[])) p ON :is_latest AND p.peer_symbol = k.symbol;
 
 -- name: latest
 -- Latest prices of some symbols, of one data type or all, with age in seconds, freshness, and whether they are paused.
@@ -74,10 +77,6 @@ ORDER BY l.data_type, l.symbol;
 SELECT pricing.request_prices(array_agg(r.data_type), array_agg(i.symbol))
 FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
 WHERE i.symbol = :symbol AND r.is_active AND NOT pricing.is_document(r.fetcher);
-
--- name: is_paused
--- True when instruments of this symbol are there and all of them are paused.
-SELECT coalesce(bool_and(update_mode <> 'api' OR NOT is_active), false) FROM pricing.instruments WHERE symbol = :symbol;
 
 -- name: history
 -- Values of one symbol between two days, both included, oldest first, as stored: now, or as believed at a time.

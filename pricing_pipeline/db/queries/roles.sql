@@ -29,7 +29,8 @@ BEGIN
         SELECT pg_catalog.format('ALTER ROLE %I IN DATABASE %I SET %s = %L', r.rolname, d.datname, s.name, s.value)
         FROM pg_catalog.pg_roles r
         JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
-        CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'))
+        CROSS JOIN (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'),
+                           ('client_connection_check_interval', '5s'))
             AS s (name, value)
         WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
           -- What an administrator has set stays.

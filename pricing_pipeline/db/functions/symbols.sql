@@ -1,0 +1,164 @@
+-- How symbols are spelled: what fits an asset class, and one spelling for each instrument. All who name a symbol come by here.
+
+CREATE OR REPLACE FUNCTION pricing.known_currencies() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT pg_catalog.regexp_split_to_array(pg_catalog.btrim('
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW
+    CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL
+    HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA
+    MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD
+    RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD
+    USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XAG XAU XBA XBB XBC XBD XCD XCG XDR XOF XPD XPF XPT XSU XUA YER ZAR
+    ZMW ZWG ANG BGN BYR CUC EEK HRK LTL LVL MRO SLL STD TMM VEB VEF ZMK ZWL
+    ADA BCH BNB BTC DAI DOT EOS ETC ETH LTC SOL TON TRX UNI XLM XMR XRP CNH', E' \n'), '\s+')
+$$;
+COMMENT ON FUNCTION pricing.known_currencies() IS
+    'Currencies that an exchange rate may name: those of providers/currencies.py, as a test holds.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE asset_class
+        WHEN 'equity' THEN symbol ~ '^[A-Z0-9^][A-Z0-9.:=^_-]*$'
+        WHEN 'fund' THEN symbol ~ '^[0-9]{1,12}$'
+        WHEN 'crypto' THEN symbol ~ '^[A-Z0-9]{1,20}/[A-Z0-9]{2,10}$'
+        WHEN 'fx' THEN symbol ~ '^[A-Z]{3}/[A-Z]{3}$' AND left(symbol, 3) <> right(symbol, 3)
+                       AND ARRAY[left(symbol, 3), right(symbol, 3)] <@ pricing.known_currencies()
+        ELSE true END
+$$;
+COMMENT ON FUNCTION pricing.fits_class(text, text) IS
+    'Whether a symbol can be one of an asset class: equities by tickers, funds by numbers, coins and exchange rates as pairs. Any symbol fits a class of one''s own.';
+
+
+CREATE OR REPLACE FUNCTION pricing.said_shape(asset_class text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT CASE asset_class
+        WHEN 'equity' THEN 'a ticker without a slash, such as AAPL or BRK.B'
+        WHEN 'fund' THEN 'the number of its scheme, such as 118632'
+        WHEN 'crypto' THEN 'a coin and what it is priced in, such as BTC/USD'
+        WHEN 'fx' THEN 'two known currencies, such as EUR/USD' END
+$$;
+COMMENT ON FUNCTION pricing.said_shape(text) IS 'How symbols of an asset class look, for people; NULL = any way.';
+
+
+CREATE OR REPLACE FUNCTION pricing.meant_symbol(asset_class text, symbol text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT min(g.guess) FROM (
+        SELECT CASE asset_class
+            WHEN 'equity' THEN replace(upper(symbol), '/', '.')
+            -- EURUSD, eur-usd, EURUSD=X; BTCUSD, btc_usd
+            WHEN 'fx' THEN regexp_replace(upper(symbol), '^([A-Z]{3})[^A-Z0-9]?([A-Z]{3})(=X)?$', '\1/\2')
+            WHEN 'crypto' THEN regexp_replace(upper(symbol), '^([A-Z0-9]+?)[^A-Z0-9]?(USDT|USDC|USD|EUR|GBP|JPY|INR|BTC|ETH)$', '\1/\2')
+            WHEN 'fund' THEN regexp_replace(symbol, '[^0-9]', '', 'g') END) AS g (guess)
+    WHERE g.guess <> symbol AND pricing.fits_class(asset_class, g.guess)
+$$;
+COMMENT ON FUNCTION pricing.meant_symbol(text, text) IS 'What somebody may have meant who spelled a symbol so; NULL = nobody knows.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    odd record;
+BEGIN
+    -- What is an instrument already stays one.
+    SELECT u.symbol, u.data_type, r.asset_class, pricing.meant_symbol(r.asset_class, u.symbol) AS meant INTO odd
+    FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+    WHERE NOT pricing.fits_class(r.asset_class, u.symbol)
+      AND NOT EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0)
+    ORDER BY 1, 2 LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.said_shape(odd.asset_class)
+            USING HINT = coalesce('Did you mean ' || odd.meant || '?',
+                                  '`pricing-pipeline registry list` shows the data types; another one may be meant.'),
+                  ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_shapes(text[], text[]) IS
+    'Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.';
+
+
+CREATE OR REPLACE FUNCTION pricing.check_user(user_id text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    IF length(user_id) BETWEEN 1 AND 200 IS NOT TRUE THEN
+        RAISE EXCEPTION 'a user''s name has 1 to 200 characters, not %', coalesce(length(user_id)::text, 'NULL')
+            USING HINT = 'Give whose it is; any name will do.', ERRCODE = 'check_violation', CONSTRAINT = 'user_is_sane';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.check_user(text) IS 'Refuses a name that no user has.';
+
+
+CREATE OR REPLACE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM unnest(symbols) AS s WHERE s <> upper(s)) THEN
+        RETURN symbols;
+    END IF;
+    RETURN (
+        SELECT array_agg(CASE
+            WHEN u.symbol = upper(u.symbol) OR r.asset_class IS NULL
+              OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol) OFFSET 0) THEN u.symbol
+            -- Of the classes that we know no symbol has small letters.
+            WHEN (pricing.said_shape(r.asset_class) IS NOT NULL AND pricing.fits_class(r.asset_class, upper(u.symbol)))
+              OR EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, upper(u.symbol)) OFFSET 0)
+                THEN upper(u.symbol)
+            ELSE u.symbol END ORDER BY u.place)
+        FROM unnest(data_types, symbols) WITH ORDINALITY AS u (data_type, symbol, place)
+        LEFT JOIN pricing.data_type_registry r USING (data_type));
+END $$;
+COMMENT ON FUNCTION pricing.spelled(text[], text[]) IS
+    'Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.';
+
+
+CREATE OR REPLACE FUNCTION pricing.spelled(symbol text) RETURNS text
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT CASE WHEN NOT EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = spelled.symbol)
+                 AND EXISTS (SELECT FROM pricing.instruments i WHERE i.symbol = upper(spelled.symbol)) THEN upper(spelled.symbol)
+                ELSE spelled.symbol END
+$$;
+COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
+
+
+CREATE OR REPLACE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL)
+RETURNS TABLE (asset_class text, symbol text, outcome text, viewers bigint, holders bigint)
+-- With the owner's rights: no worker deletes instruments otherwise.
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '2s' AS $$
+#variable_conflict use_column
+DECLARE
+    thing record;
+    types text[];
+BEGIN
+    FOR thing IN
+        SELECT i.asset_class, i.symbol, i.is_active FROM pricing.instruments i
+        WHERE i.symbol = ANY (symbols) AND (only_class IS NULL OR i.asset_class = only_class) ORDER BY 1, 2
+    LOOP
+        asset_class := thing.asset_class;
+        symbol := thing.symbol;
+        types := ARRAY(SELECT r.data_type FROM pricing.data_type_registry r WHERE r.asset_class = thing.asset_class);
+        -- Paused first, in the order of locks that pausing has: what waits is cancelled.
+        PERFORM pricing.pause_instruments(ARRAY[thing.symbol], true, thing.asset_class);
+        WITH gone AS (DELETE FROM pricing.active_subscriptions a WHERE a.data_type = ANY (types) AND a.symbol = thing.symbol RETURNING a.user_id)
+        SELECT count(DISTINCT g.user_id) INTO viewers FROM gone g;
+        WITH closed AS (
+            UPDATE pricing.holdings h SET status = 'closed', closed_at = pricing.clock()
+            WHERE h.data_type = ANY (types) AND h.active_symbol = thing.symbol RETURNING h.user_id)
+        SELECT count(DISTINCT c.user_id) INTO holders FROM closed c;
+        DELETE FROM pricing.pair_requests p WHERE p.data_type = ANY (types) AND p.symbol = thing.symbol;
+        DELETE FROM pricing.demand d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol;
+        IF EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = ANY (types) AND h.symbol = thing.symbol)
+           OR EXISTS (SELECT FROM pricing.documents d WHERE d.data_type = ANY (types) AND d.symbol = thing.symbol)
+           OR EXISTS (SELECT FROM pricing.corporate_actions c WHERE (c.asset_class, c.symbol) = (thing.asset_class, thing.symbol))
+        THEN
+            outcome := CASE WHEN thing.is_active THEN 'retired' ELSE 'retired_already' END;
+            UPDATE pricing.instruments i SET is_active = false WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
+            -- Nobody shall take its last price for one of today.
+            DELETE FROM pricing.latest_prices l WHERE l.data_type = ANY (types) AND l.symbol = thing.symbol;
+        ELSE
+            outcome := 'removed';
+            DELETE FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (thing.asset_class, thing.symbol);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.remove_instruments(text[], text) IS
+    'Takes instruments out: ends what is watched and held of them, cancels what waits, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.';

@@ -1,0 +1,281 @@
+"""B5: a symbol fits its class, has one spelling, and can be taken out again; what is refused is said in words."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline import demand
+from pricing_pipeline.db.rules import RULES
+from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.providers.currencies import CURRENCIES
+from pricing_pipeline.registry import reason
+from pricing_pipeline_tests.fix_cli import CommandLine
+from pricing_pipeline_tests.fix_core import FX, NAV, QUOTE, Core, observation, sample_template
+
+template = sample_template
+
+COIN = "crypto_quote"
+
+
+@pytest.fixture(autouse=True)
+def types_of_other_classes(core: Core) -> None:
+    for name, asset_class in ((COIN, "crypto"), ("own_quote", "own")):
+        core.rows(
+            "INSERT INTO pricing.data_type_registry (data_type, asset_class, fetcher, default_ttl_minutes)"
+            " VALUES (:name, :class, 'quote', 1)",
+            **{"name": name, "class": asset_class},
+        )
+
+
+def watched(core: Core) -> list[tuple[str, str]]:
+    return [
+        tuple(row)
+        for row in core.rows("SELECT data_type, symbol FROM pricing.active_subscriptions ORDER BY 1, 2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol", "meant"),
+    [
+        (FX, "AAPL", None),
+        (FX, "EURUSD", "EUR/USD"),
+        (FX, "eur-usd", "EUR/USD"),
+        (FX, "EURUSD=X", "EUR/USD"),
+        (FX, "EUR/EUR", None),
+        (FX, "EUR/XYZ", None),
+        (COIN, "BTCUSD", "BTC/USD"),
+        (COIN, "btc_usdt", "BTC/USDT"),
+        (COIN, "BTC", None),
+        (NAV, "AAPL", None),
+        (NAV, "INF-118632", "118632"),
+        (QUOTE, "BRK/B", "BRK.B"),
+    ],
+)
+def test_b5_a_symbol_that_cannot_be_one_of_its_type_is_refused_in_words(
+    core: Core, data_type: str, symbol: str, meant: str | None
+) -> None:
+    for ask in (core.heartbeat, core.hold):
+        with pytest.raises(DBAPIError) as refused:
+            ask("ann", (data_type, symbol))
+        said = reason(refused.value)
+        assert f"{symbol} is no symbol of {data_type}: that is" in said
+        assert ("Did you mean" in said) is (meant is not None)
+        assert meant is None or f"Did you mean {meant}?" in said
+        assert "symbol_fits" not in said
+    asked = "SELECT count(*) FROM pricing.active_subscriptions"
+    assert core.one(asked) == 0
+
+
+@pytest.mark.parametrize(
+    ("data_type", "symbol"),
+    [
+        (FX, "USD/CNH"),
+        (FX, "BTC/USD"),
+        (COIN, "1INCH/USDT"),
+        (NAV, "118632"),
+        (QUOTE, "^GSPC"),
+        (QUOTE, "0700.HK"),
+        ("own_quote", "any/Thing_2"),
+    ],
+)
+def test_b5_what_fits_is_taken(core: Core, data_type: str, symbol: str) -> None:
+    assert core.heartbeat("ann", (data_type, symbol)) == 1
+    assert watched(core) == [(data_type, symbol)]
+
+
+def test_b5_an_instrument_that_is_known_may_be_watched_however_it_is_spelled(core: Core) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'OLD'), ('equity', 'ibm')")
+    assert core.heartbeat("ann", (FX, "OLD"), (QUOTE, "ibm")) == 2
+    assert watched(core) == [(QUOTE, "ibm"), (FX, "OLD")]
+
+
+def test_b5_small_letters_make_no_second_instrument(core: Core) -> None:
+    assert core.heartbeat("ann", (QUOTE, "aapl"), (QUOTE, "AAPL"), (FX, "eur/usd")) == 2
+    assert watched(core) == [(QUOTE, "AAPL"), (FX, "EUR/USD")]
+    assert core.heartbeat("ann", (QUOTE, "aapl")) == 0
+    assert core.hold("ann", (QUOTE, "aapl")) == 1
+    assert core.end_holding("ann", (QUOTE, "aapl")) == 1
+    assert core.unsubscribe("ann", (QUOTE, "aapl"), (FX, "eur/usd")) == 2
+    assert core.rows("SELECT FROM pricing.instruments WHERE symbol <> upper(symbol)") == []
+
+
+def test_b5_a_heartbeat_in_small_letters_keeps_its_subscription(core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "nvda"))
+    core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock() - interval '4 minutes'")
+    core.heartbeat("ann", (QUOTE, "nvda"))
+    assert core.one("SELECT pricing.clock() - last_seen_at FROM pricing.active_subscriptions") < timedelta(
+        minutes=1
+    )
+
+
+def test_b5_of_a_class_of_ones_own_small_letters_are_kept_unless_only_the_large_ones_are_known(
+    core: Core,
+) -> None:
+    core.heartbeat("ann", ("own_quote", "wheat"))
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('own', 'RYE')")
+    core.heartbeat("ann", ("own_quote", "rye"))
+    assert watched(core) == [("own_quote", "RYE"), ("own_quote", "wheat")]
+
+
+def test_b5_the_currencies_of_exchange_rates_are_those_of_prices(core: Core) -> None:
+    assert set(core.one("SELECT pricing.known_currencies()")) == CURRENCIES
+
+
+# Taking out
+
+
+def test_b5_an_instrument_without_history_is_removed_and_one_with_it_is_retired(
+    core: Core, cli: CommandLine
+) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'AAPL')")
+    core.heartbeat("ann", (FX, "AAPL"), (QUOTE, "IBM"))
+    core.hold("bob", (QUOTE, "IBM"))
+    core.lift_limits()
+    (call,) = (one for one in core.claim(max_calls=5) if "IBM" in one.symbols)
+    core.store(call, observation("IBM", "230.10", core.clock() - timedelta(seconds=5)))
+    core.complete(call)
+
+    said = cli("instrument", "remove", "aapl", "--asset-class", "fx")
+    assert (
+        "AAPL (fx) is removed: it had no history. What 1 user watched or held of it has ended." in said.stdout
+    )
+    assert core.rows("SELECT FROM pricing.instruments WHERE asset_class = 'fx' AND symbol = 'AAPL'") == []
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'AAPL'") == 1, (
+        "of the other class"
+    )
+    with pytest.raises(DBAPIError, match="is no symbol of fx_rate"):
+        core.heartbeat("ann", (FX, "AAPL"))
+
+    said = cli("instrument", "remove", "IBM")
+    assert "IBM (equity) is retired: nothing is fetched of it, and its history stays." in said.stdout
+    assert "What 2 users watched or held of it has ended." in said.stdout
+    assert core.latest("IBM") is None
+    assert len(core.rows("SELECT FROM pricing.price_history WHERE symbol = 'IBM'")) == 1
+    assert watched(core) == []
+    assert core.rows("SELECT FROM pricing.demand") == []
+    core.heartbeat("ann", (QUOTE, "IBM"))
+    assert core.enqueue_due() == 0
+    assert "was retired before" in cli("instrument", "remove", "IBM").stdout
+
+    listed = cli("instrument", "list", "IBM", "--json").json["instruments"]
+    assert [(one["symbol"], one["state"], one["viewers"]) for one in listed] == [("IBM", "retired", 0)]
+
+
+def test_b5_of_a_symbol_of_several_classes_the_class_is_asked_for(core: Core, cli: CommandLine) -> None:
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fx', 'AAPL')")
+    said = cli("instrument", "remove", "AAPL")
+    assert said.exit_code == 1
+    assert "names instruments of several classes: equity, fx. Say which by --asset-class" in said.error
+    assert cli("instrument", "remove", "NOPE1").exit_code == 1
+    assert core.one("SELECT count(*) FROM pricing.instruments WHERE symbol = 'AAPL'") == 2
+
+
+def test_b5_the_list_of_instruments_fits_a_terminal(core: Core, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "NVDA"))
+    said = cli("instrument", "list", "--asset-class", "equity").stdout
+    assert re.search(r"NVDA\s+equity\s+unverified\s+1\s+0", said)
+    assert "EUR/USD" not in said
+
+
+# What cannot come is not promised
+
+
+def test_g3_a_price_that_failed_is_not_promised(core: Core, cli: CommandLine) -> None:
+    core.heartbeat("ann", (QUOTE, "NOPE1"))
+    core.lift_limits()
+    core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "twelvedata has no value for NOPE1")
+    said = cli("price", "NOPE1").stderr
+    assert "twelvedata has no value for NOPE1" in said
+    assert "instrument remove NOPE1" in said
+    assert "in a moment" not in said
+    assert "on its way" not in said
+
+
+def test_g3_what_is_asked_for_and_has_not_failed_is_promised(core: Core, cli: CommandLine) -> None:
+    with core.engine.begin() as connection:
+        demand.hold(connection, "ann", [(QUOTE, "NVDA")])
+    said = cli("price", "NVDA").stderr
+    assert "on its way" in said or "in a moment" in said
+
+
+# Constraints in words
+
+INTERNAL = {
+    "body_is_an_object",
+    "body_is_bounded",
+    "breaker_has_end",
+    "breaker_is_known",
+    "ciphertext_is_padded",
+    "closed_holding_has_time",
+    "count_is_upright",
+    "dead_task_is_finished",
+    "foreign_units_are_counted",
+    "held_is_unresolved",
+    "key_nonce_has_96_bits",
+    "known_span_is_upright",
+    "nonces_differ",
+    "open_calls_are_unfinished",
+    "outcome_is_known",
+    "probing_has_call",
+    "ratio_is_of_one_ratio",
+    "ratio_is_positive",
+    "secret_nonce_has_96_bits",
+    "size_is_per_symbol_or_day",
+    "size_is_positive",
+    "status_has_its_columns",
+    "status_is_known",
+    "wrapped_key_has_key_and_tag",
+}
+"""What only our own code writes: no person's value comes near them."""
+
+
+def test_every_check_that_a_person_can_meet_is_put_into_words(core: Core) -> None:
+    rows = core.rows(
+        "SELECT DISTINCT c.conname FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace"
+        " WHERE n.nspname = 'pricing' AND c.contype = 'c'"
+    )
+    checks = {row.conname for row in rows}
+    assert checks - RULES.keys() - INTERNAL == set(), "put it into db/rules.py"
+    assert INTERNAL & RULES.keys() == set()
+    assert checks >= INTERNAL
+
+
+def test_no_rule_outlives_its_constraint(core: Core) -> None:
+    names = {row.conname for row in core.rows("SELECT conname FROM pg_constraint")}
+    assert RULES.keys() - names == {"symbol_fits_class"}, "that one is a function's"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE pricing.user_caps SET pairs_per_user = 0",
+        "UPDATE pricing.data_type_registry SET thin_to_minutes = 7",
+        "UPDATE pricing.instruments SET scale = 99",
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', '?')",
+        "UPDATE pricing.provider_routing SET provider = 'nobody'",
+    ],
+)
+def test_no_name_of_a_constraint_reaches_a_person(core: Core, statement: str) -> None:
+    with pytest.raises(DBAPIError) as refused:
+        core.rows(statement)
+    constraint = refused.value.orig.diag.constraint_name  # type: ignore[union-attr]
+    assert constraint
+    assert constraint not in reason(refused.value)
+    assert "violates" not in reason(refused.value)
+
+
+@pytest.mark.parametrize("function", ["heartbeat", "hold", "unsubscribe"])
+def test_a_user_who_cannot_be_is_refused_in_words_in_sql_too(core: Core, function: str) -> None:
+    with psycopg.connect(
+        core.owner.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    ) as owner:
+        with pytest.raises(
+            psycopg.errors.CheckViolation, match="a user's name has 1 to 200 characters"
+        ) as refused:
+            owner.execute(f"SELECT pricing.{function}('', '{{equity_quote}}', '{{AAPL}}')")
+        assert "user_is_sane" not in str(refused.value)
