@@ -1898,12 +1898,13 @@ GRANT EXECUTE ON FUNCTION pricing.pass_over(text,text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.pause_instruments(symbols text[], paused boolean, only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, changed boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pricing_worker;
 
--- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
-CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
 -- For quotes the believed bar of the same UTC day, for daily bars the believed quote of it: its time, value, low and high, currency and data type, whether it is the bar, and the ratios of splits of that day and its neighbours. What has none is left out.
 CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double precision[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.peers(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
+
+-- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
+CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
 
 -- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
