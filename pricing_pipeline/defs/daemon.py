@@ -26,6 +26,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import dagster as dg
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.workspace.load_target import WorkspaceFileTarget  # internal like the next ones: pinned
 from dagster._daemon import controller as dagster_daemon
@@ -89,15 +90,27 @@ def go_on_when_the_clock_is_set_back() -> None:
 def prepare() -> None:
     """Create or migrate a storage that is ours, and fail what the last stop cut off of our runs."""
     with dg.DagsterInstance.get() as instance:
-        if not made_here(instance):
-            return
-        # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
-        make_tables(os.environ["PRICING_DAGSTER_URL"])
-        instance.upgrade()
+        is_ours = made_here(instance)
+        if is_ours:
+            # dagster.yaml forbids to look for missing tables, which every tick of every sensor would do anew.
+            make_tables(os.environ["PRICING_DAGSTER_URL"])
+            instance.upgrade()
         for run in instance.get_runs(only(dg.RunsFilter(statuses=_UNFINISHED), LABEL)):
-            instance.report_run_failed(
-                run, "the pipeline was stopped during this run; its tasks are taken up again"
-            )
+            if is_ours or _is_of_this_home(run):
+                instance.report_run_failed(
+                    run, "the pipeline was stopped during this run; its tasks are taken up again"
+                )
+
+
+def _is_of_this_home(run: dg.DagsterRun) -> bool:
+    """Whether a run was launched from this home's code server: in a shared storage others may have our code, too."""
+    if run.remote_job_origin is None:
+        return False
+    origin = run.remote_job_origin.repository_origin.code_location_origin
+    return (
+        isinstance(origin, GrpcServerCodeLocationOrigin)
+        and origin.socket == os.environ["PRICING_CODE_SOCKET"]
+    )
 
 
 def _listens(path: str) -> bool:

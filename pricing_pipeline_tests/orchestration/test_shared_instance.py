@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.remote_origin import (
+    GrpcServerCodeLocationOrigin,
     InProcessCodeLocationOrigin,
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
@@ -214,6 +215,26 @@ def test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte(
     assert {location_of(run) for run in shared.get_runs()} == {"pricing_pipeline"}
     assert {location_of(record.dagster_run) for record in shared.get_run_records()} == {"pricing_pipeline"}
     assert shared.get_backfills() == []
+
+
+def test_g7_in_a_shared_storage_a_start_fails_what_was_cut_off_of_its_own_home(
+    shared: dg.DagsterInstance,
+) -> None:
+    """It would take a place in our run queue for ever. Another home may serve the same code there, and is at work."""
+    runs = {}
+    for socket in ("/nowhere/code.sock", "/elsewhere/code.sock"):
+        origin = GrpcServerCodeLocationOrigin(
+            host="localhost", socket=socket, location_name="pricing_pipeline"
+        )
+        job_origin = RemoteJobOrigin(RemoteRepositoryOrigin(origin, "__repository__"), "refresh")
+        run = create_run_for_test(
+            shared, job_name="refresh", status=Status.STARTED, remote_job_origin=job_origin
+        )
+        runs[socket] = run.run_id
+    launched(shared, "theirs", "refresh", Status.STARTED)
+    prepare()
+    failed = {run.run_id for run in shared.get_runs(dg.RunsFilter(statuses=[Status.FAILURE]))}
+    assert failed == {runs["/nowhere/code.sock"]}
 
 
 def test_g7_a_storage_that_up_has_made_is_known_again_and_no_other_is(
