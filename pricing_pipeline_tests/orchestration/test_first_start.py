@@ -29,7 +29,7 @@ def start(url, fatal):
     def count(connection, cursor, statement, *_):
         nonlocal begun
         begun += not statement.lstrip().startswith(("SELECT", "select", "SHOW", "show"))
-        if begun == fatal:
+        if fatal and begun == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
     def note(connection):
         nonlocal kept_from
