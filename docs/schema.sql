@@ -2021,7 +2021,7 @@ CREATE FUNCTION pricing.remove_credential(wanted_provider text, wanted_key text)
 GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker;
 
 -- Takes instruments out: ends what is watched and held of them, cancels what waits, and removes those without history; others are retired, so that nothing is fetched of them and their history stays. Says which, and how many users that concerns.
-CREATE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, outcome text, viewers bigint, holders bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=2s;
+CREATE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, outcome text, viewers bigint, holders bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_worker;
 
 -- Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.

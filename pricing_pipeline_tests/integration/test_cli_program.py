@@ -64,7 +64,14 @@ def test_every_promised_command_is_there() -> None:
             ("backfill",),
             ("status",),
         ),
-        *(("hold",), ("release",), ("instrument", "pause"), ("instrument", "resume")),
+        *(
+            ("hold",),
+            ("release",),
+            ("instrument", "list"),
+            ("instrument", "remove"),
+            ("instrument", "pause"),
+            ("instrument", "resume"),
+        ),
         *(
             ("queue", "list"),
             ("queue", "show"),

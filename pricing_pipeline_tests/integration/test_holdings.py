@@ -248,7 +248,7 @@ def test_b1_what_is_of_a_retired_type_can_be_ended(
     ("arguments", "words"),
     [
         (["ann", "nope", "AAPL"], "no active data type 'nope'"),
-        (["ann", QUOTE, "A B"], "a symbol has 1 to 40 letters"),
+        (["ann", QUOTE, "A B"], "A symbol has 1 to 40 letters"),
         (["", QUOTE, "AAPL"], "a user's name has 1 to 200 characters"),
         (["ann", QUOTE], "'SYMBOL'"),
     ],

@@ -122,7 +122,7 @@ COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are sp
 CREATE OR REPLACE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL)
 RETURNS TABLE (asset_class text, symbol text, outcome text, viewers bigint, holders bigint)
 -- With the owner's rights: no worker deletes instruments otherwise.
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 #variable_conflict use_column
 DECLARE
     thing record;
@@ -140,7 +140,7 @@ BEGIN
         WITH gone AS (DELETE FROM pricing.active_subscriptions a WHERE a.data_type = ANY (types) AND a.symbol = thing.symbol RETURNING a.user_id)
         SELECT count(DISTINCT g.user_id) INTO viewers FROM gone g;
         WITH closed AS (
-            UPDATE pricing.holdings h SET status = 'closed', closed_at = pricing.clock()
+            UPDATE pricing.holdings h SET closed_at = pricing.clock(), status = 'closed'
             WHERE h.data_type = ANY (types) AND h.active_symbol = thing.symbol RETURNING h.user_id)
         SELECT count(DISTINCT c.user_id) INTO holders FROM closed c;
         DELETE FROM pricing.pair_requests p WHERE p.data_type = ANY (types) AND p.symbol = thing.symbol;
