@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 from dagster._core.execution.backfill import PartitionBackfill  # internal like the next ones: pinned
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
+from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
-from dagster_shared.record import replace
 
 from pricing_pipeline.db.dagster_storage import is_made_here
 
