@@ -123,7 +123,9 @@ def test_b5_of_a_class_of_ones_own_small_letters_are_kept_unless_only_the_large_
 
 
 def test_b5_the_currencies_of_exchange_rates_are_those_of_prices(core: Core) -> None:
-    assert set(core.one("SELECT pricing.known_currencies()")) == CURRENCIES
+    assert set(core.one("SELECT pricing.known_currencies()")) == {
+        code for code in CURRENCIES if len(code) == 3
+    }
 
 
 # Taking out

@@ -13,7 +13,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
     ADA BCH BNB BTC DAI DOT EOS ETC ETH LTC SOL TON TRX UNI XLM XMR XRP CNH', E' \n'), '\s+')
 $$;
 COMMENT ON FUNCTION pricing.known_currencies() IS
-    'Currencies that an exchange rate may name: those of providers/currencies.py, as a test holds.';
+    'Currencies that an exchange rate may name: those of providers/currencies.py whose codes have three letters, as a test holds.';
 
 
 CREATE OR REPLACE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean
