@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -400,7 +401,10 @@ def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
 
 def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     """The quote's own time. `timestamp` is that of the day's bar, `last_quote_at` of its last minute."""
-    stamp = quote.last_quote_at if quote.last_quote_at is not None else quote.timestamp
+    if quote.last_quote_at is not None and quote.timestamp is not None:
+        with suppress(Implausible):
+            return instant_of(quote.last_quote_at, now)
+    stamp = quote.last_quote_at if quote.timestamp is None else quote.timestamp
     if stamp is not None:
         return instant_of(stamp, now)
     # Answers of before 2023 have neither; a bare day is still a time that can only be too early.
