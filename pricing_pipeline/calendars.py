@@ -27,6 +27,7 @@ class GapKind(StrEnum):
     PROVIDER_HAS_NONE = "provider_has_none"
     FAILED = "failed"
     HELD = "held"
+    UNREADABLE = "unreadable"
     QUEUED = "queued"
     NOT_PUBLISHED = "not_published"
     NOT_ASKED = "not_asked"

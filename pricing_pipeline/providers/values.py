@@ -367,9 +367,12 @@ def settle_days(
         else:
             surplus, reason = [first, *others], f"day {at.date()} appears with different values"
         rejected.extend(RejectedValue(symbol, at, reason, row.text) for row in surplus)
+    unread = _unread(rejected, kept, window)
     rejected += _outside(symbol, outside, window)
     if kept:
-        return Answer(observations=tuple(kept), rejected=tuple(rejected))
+        return Answer(
+            observations=tuple(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {}
+        )
     if not rejected:
         return Answer(empty=frozenset({symbol}))
     return _nothing_believed(symbol, rejected)
@@ -395,6 +398,18 @@ def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row],
         else:
             outside.append(row)
     return asked, outside
+
+
+def _unread(
+    rejected: Sequence[RejectedValue], kept: Sequence[Observation], window: Window | None
+) -> frozenset[date]:
+    """The days of the window without a value that refused ones may be of."""
+    if window is None or not rejected:
+        return frozenset()
+    named = {row.observed_at.date() for row in rejected if row.observed_at is not None}
+    asked = {window.start + timedelta(days=n) for n in range((window.end - window.start).days + 1)}
+    are_named = all(row.observed_at is not None for row in rejected)
+    return frozenset((asked & named if are_named else asked) - {row.observed_at.date() for row in kept})
 
 
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
@@ -452,4 +467,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         documents=tuple(item for answer in answers for item in answer.documents),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
+        unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
     )
