@@ -209,7 +209,9 @@ def test_b18_the_latest_days_reach_no_further_than_two_months(day: str) -> None:
     assert [str(row.observed_at.date()) for row in answer.observations] == ["2026-03-09", "2026-03-10"]
     (rejected,) = answer.rejected
     assert (rejected.observed_at, rejected.count) == (None, 1)
-    assert rejected.reason.endswith(f"outside the asked 60 days until the newest; the first: 5000.00 of {day}")
+    assert rejected.reason.endswith(
+        f"outside the asked 60 days until the newest; the first: 5000.00 of {day}"
+    )
 
 
 def test_b18_holidays_and_thin_trading_are_within_reach_and_a_single_value_may_be_of_any_day() -> None:
