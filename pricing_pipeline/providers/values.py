@@ -113,7 +113,8 @@ def price_of(raw: object, what: str = "price") -> Decimal:
     """The exact price, in the unit it is quoted in. Raises Implausible unless finite and above zero."""
     value = decimal_of(raw, what)
     if value <= 0:
-        raise Implausible(f"{what} {spelling(raw)!r} is not above zero")
+        unsupported = "; prices below it are not supported" if value else ""
+        raise Implausible(f"{what} {spelling(raw)!r} is not above zero{unsupported}")
     return value
 
 

@@ -327,7 +327,7 @@ def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize(
     ("part", "raw", "words"),
     [
-        ("open", "-3", "open '-3' is not above zero"),
+        ("open", "-3", "open '-3' is not above zero; prices below it are not supported"),
         ("open", "0", "open '0' is not above zero"),
         ("high", "NaN", "high 'NaN' is not a finite decimal number"),
         ("low", {}, "low '{}' is not a finite decimal number"),

@@ -98,6 +98,16 @@ def test_b18_what_is_no_storable_price_is_refused(raw: object) -> None:
         price_of(raw)  # type: ignore[arg-type]
 
 
+def test_b18_a_price_below_zero_is_refused_in_words() -> None:
+    """Oil closed at -37.63 on 2020-04-20: whoever looks for it reads why it is not there."""
+    with pytest.raises(
+        Implausible, match=r"^price '-37.63' is not above zero; prices below it are not supported$"
+    ):
+        price_of("-37.63")
+    with pytest.raises(Implausible, match=r"^price '0' is not above zero$"):
+        price_of("0")
+
+
 @pytest.mark.parametrize(
     ("raw", "value"), [("1e-5", "0.00001"), ("1.5E3", "1500"), ("0012.50", "12.50"), (7, "7")]
 )
