@@ -2,7 +2,8 @@
 
 Only Saturdays and Sundays are looked at, and only where the exchange has no session on that weekday within a year of
 it. So special sessions cost nothing where there are any, such as India's on Saturdays, though its calendar may not know
-the newest one. Currencies are left out: their week begins on Sunday evening. Holidays are no matter of this module: calendars learn of some too late.
+the newest one. Currencies are left out: their week begins on Sunday evening. Holidays are no matter of this module:
+calendars learn of some too late.
 """
 
 from __future__ import annotations

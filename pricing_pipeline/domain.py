@@ -235,8 +235,8 @@ class Answer:
     symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
     `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
     are in `failures`. `unread` are days of the window without a value, of symbols of which one came that could not be
-    read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of symbols
-    in `actions_since` all of them from that day until the answer was made.
+    read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of
+    symbols in `actions_since` all of them from that day until the answer was made.
     """
 
     observations: Sequence[Observation] = ()
