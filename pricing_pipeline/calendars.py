@@ -150,7 +150,7 @@ def closed_days(
 def never_traded(
     connection: Connection, data_type: str, pairs: Sequence[tuple[str, date]]
 ) -> dict[tuple[str, date], str]:
-    """Of symbols and days, those on whose weekday the exchange has no session within a year of it, with its calendar."""
+    """Of symbols and days, those on whose weekday the exchange has no session within a year of it; and its calendar."""
     parameters = {
         "data_type": data_type,
         "symbols": arrays.texts(symbol for symbol, _ in pairs),

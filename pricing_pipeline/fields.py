@@ -52,7 +52,7 @@ def with_sound_parts(known: Known, rows: Sequence[Observation]) -> list[Observat
     """The bars of one symbol, the oldest first, each with those parts that can be true beside its close."""
     found = []
     last = _last_before(known, rows)
-    farthest, busiest = _farthest(rows), _busiest([row.volume for row in rows if row.volume])
+    farthest, busiest = _farthest(rows), _busiest([float(row.volume) for row in rows if row.volume])
     for row in rows:
         found.append(_sound(known, row, last, farthest, busiest))
         last = row.close
@@ -67,9 +67,9 @@ def _farthest(rows: Sequence[Observation]) -> Decimal:
     return min(Decimal(_FARTHEST), max(Decimal(_CALM), 1 + _WIDE * (median(widths) - 1)))
 
 
-def _busiest(volumes: Sequence[Decimal | int]) -> Decimal | None:
+def _busiest(volumes: Sequence[float]) -> float | None:
     """The most that one of these days can have traded; None where too few of them have."""
-    return Decimal(_BUSIEST * median(volumes)) if len(volumes) >= _MANY else None
+    return _BUSIEST * median(volumes) if len(volumes) >= _MANY else None
 
 
 def _last_before(known: Known, rows: Sequence[Observation]) -> Decimal | None:
@@ -78,7 +78,7 @@ def _last_before(known: Known, rows: Sequence[Observation]) -> Decimal | None:
 
 
 def _sound(
-    known: Known, row: Observation, last: Decimal | None, farthest: Decimal, busiest: Decimal | None
+    known: Known, row: Observation, last: Decimal | None, farthest: Decimal, busiest: float | None
 ) -> Observation:
     parts = {"open": row.open, "high": row.high, "low": row.low}
     given = {name: value for name, value in parts.items() if value is not None}

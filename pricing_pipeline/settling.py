@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date
@@ -40,7 +40,6 @@ from pricing_pipeline.domain import (
     Fetcher,
     Observation,
     SymbolFailure,
-    Window,
 )
 from pricing_pipeline.errors import (
     ClientFault,
@@ -321,7 +320,7 @@ def _store(
     done = sorted((set(stored) | set(empty) | confirmed) - failed)
 
     if call.window is not None:
-        _cover(connection, call, call.window, done, answer.unread)
+        prices.cover_read(connection, call.data_type, done, call.window, answer.unread)
     elif empty and not call.fetcher.is_document:
         prices.confirm(connection, call.data_type, empty)
     for (kind, message), symbols in _by_reason(failures).items():
@@ -342,21 +341,6 @@ def _store(
         symbols=set(done),
         months=months,
     )
-
-
-def _cover(
-    connection: Connection,
-    call: Call,
-    window: Window,
-    symbols: Sequence[str],
-    unread: Mapping[str, frozenset[date]],
-) -> None:
-    """Remember the days that were answered for; those whose value could not be read were not."""
-    read = [symbol for symbol in symbols if symbol not in unread]
-    prices.cover(connection, call.data_type, read, window.start, window.end)
-    for symbol in sorted(unread.keys() & symbols):
-        for part in window.without(unread[symbol]):
-            prices.cover(connection, call.data_type, [symbol], part.start, part.end)
 
 
 def _store_in_parts(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -372,9 +371,10 @@ def _one(
 def _strange(symbol: str, row: object) -> RejectedValue:
     """A row of another symbol than the one that was asked for, with the day that it names."""
     given = row if isinstance(row, dict) else {}
-    at = None
-    with suppress(Implausible):
+    try:
         at = midnight(calendar_day(given.get("date")))
+    except Implausible:
+        at = None
     return RejectedValue(symbol, at, f"it is about {said(str(given.get('symbol')))}", spelling(row))
 
 

@@ -287,8 +287,9 @@ BEGIN
           AND (price.call_id IS NOT NULL OR action.call_id IS NOT NULL)
         ORDER BY q.value_id FOR UPDATE OF q SKIP LOCKED)
     UPDATE pricing.quarantined_values q
-    SET status = 'released', resolved_at = now_, resolved_by = coalesce(b.entered_by, 'call ' || b.call_id),
-        resolution = CASE WHEN b.entered_by IS NULL THEN 'a later answer brought it, and was believed' ELSE 'it was entered by hand' END
+    SET (status, resolved_at, resolved_by, resolution) = (
+        'released', now_, coalesce(b.entered_by, 'call ' || b.call_id),
+        CASE WHEN b.entered_by IS NULL THEN 'a later answer brought it, and was believed' ELSE 'it was entered by hand' END)
     FROM believed b WHERE q.value_id = b.value_id;
     GET DIAGNOSTICS closed = ROW_COUNT;
     RETURN closed;
