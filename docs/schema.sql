@@ -1017,9 +1017,9 @@ CREATE TABLE pricing.quarantined_values (
     last_call_id bigint NOT NULL  -- The last call that brought it.
     times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
     status text NOT NULL DEFAULT 'held'::text  -- held = waits for a person; released = believed after all and stored; rejected = wrong for good.
-    resolved_at timestamp with time zone  -- When a person has decided.
-    resolved_by text  -- Who has decided.
-    resolution text  -- Why so, in the person's words.
+    resolved_at timestamp with time zone  -- When that was decided.
+    resolved_by text  -- Who has decided: a person, or a call whose answer brought it again and was believed.
+    resolution text  -- Why so, in words.
     ask_at timestamp with time zone  -- When workers ask a second provider about it; NULL = it has answered, or nobody is asked any more.
     asked smallint NOT NULL DEFAULT 0  -- How often workers have asked; after four times in vain nobody is.
     CONSTRAINT quarantined_values_pkey PRIMARY KEY (value_id)
@@ -1388,6 +1388,10 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
+-- Closes held values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
+CREATE FUNCTION pricing.close_believed(only_ids bigint[] DEFAULT NULL::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.close_believed(bigint[]) TO pricing_worker;
+
 -- The days between two on which a calendar is closed though it trades on their weekday: holidays. No value of theirs is missing.
 CREATE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.closed_days(text,date,date) TO pricing_reader, pricing_worker;
@@ -1554,7 +1558,7 @@ GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
 CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
--- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, queued, not_published, not_asked. Only what failed or was never asked for is worth a call.
+-- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
 CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
@@ -1676,6 +1680,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_symbol_fault(text) TO pricing_reader, prici
 -- Whether values of an instrument are held, or its past came by one ratio, so that a new split may say why.
 CREATE FUNCTION pricing.is_to_judge(wanted_class text, wanted_symbol text, wanted_kind text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_to_judge(text,text,text) TO pricing_reader, pricing_worker;
+
+-- Whether nothing could be read of a held value that could be stored: it is no price, or two contradict each other.
+CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
 CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;

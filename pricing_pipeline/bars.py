@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
+_SATURDAY = 5
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
@@ -228,6 +229,16 @@ def months_of(observations: Iterable[Observation]) -> Counter[date]:
 def trimmed_of(observations: Iterable[Observation]) -> int:
     """How many of them lack parts that were dropped; bars by columns lack none."""
     return 0 if isinstance(observations, Bars) else sum(row.quality is not None for row in observations)
+
+
+def weekend_of(observations: Iterable[Observation]) -> list[date]:
+    """The Saturdays and Sundays that they are of."""
+    if isinstance(observations, Bars):
+        # The day 1 is a Monday.
+        at_weekends = observations.ordinals[(observations.ordinals - 1) % 7 >= _SATURDAY]
+        return [date.fromordinal(ordinal) for ordinal in at_weekends.tolist()]
+    days = (row.observed_at.astimezone(UTC).date() for row in observations)
+    return [day for day in days if day.weekday() >= _SATURDAY]
 
 
 def after(observations: Sequence[Observation], at: datetime) -> Sequence[Observation]:

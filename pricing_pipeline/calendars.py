@@ -14,7 +14,9 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
 
 _OWN = frozenset({"FX", "24/7"})
 """Calendars that SQL can tell by itself."""
@@ -27,6 +29,7 @@ class GapKind(StrEnum):
     PROVIDER_HAS_NONE = "provider_has_none"
     FAILED = "failed"
     HELD = "held"
+    UNREADABLE = "unreadable"
     QUEUED = "queued"
     NOT_PUBLISHED = "not_published"
     NOT_ASKED = "not_asked"
@@ -142,6 +145,19 @@ def closed_days(
         {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day},
     )
     return [row.day for row in rows]
+
+
+def never_traded(
+    connection: Connection, data_type: str, pairs: Sequence[tuple[str, date]]
+) -> dict[tuple[str, date], str]:
+    """Of symbols and days, those on whose weekday the exchange has no session within a year of it; and its calendar."""
+    parameters = {
+        "data_type": data_type,
+        "symbols": arrays.texts(symbol for symbol, _ in pairs),
+        "days": arrays.plain(day for _, day in pairs),
+    }
+    rows = driver_rows(connection, driver_query("calendars.never_traded"), parameters)
+    return {(symbol, day): calendar for symbol, day, calendar in rows}
 
 
 def gaps(connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date) -> list[Gap]:

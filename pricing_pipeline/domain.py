@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -84,6 +84,16 @@ class Window:
 
     start: date
     end: date
+
+    def without(self, days: Iterable[date]) -> list[Window]:
+        """What is left of the span without some of its days."""
+        day, parts = timedelta(days=1), []
+        start = self.start
+        for left_out in sorted(days):
+            if start < left_out:
+                parts.append(Window(start, left_out - day))
+            start = left_out + day
+        return [*parts, Window(start, self.end)] if start <= self.end else parts
 
 
 def months_after(first_of_month: date, months: int) -> date:
@@ -232,8 +242,9 @@ class Answer:
     Values are `observations`, or `documents` where the fetcher asks for such; there may be many of one
     symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
     `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
-    are in `failures`. `actions` are splits and dividends that came along: of symbols in `actions_since` all of them
-    from that day until the answer was made.
+    are in `failures`. `unread` are days of the window without a value, of symbols of which one came that could not be
+    read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of
+    symbols in `actions_since` all of them from that day until the answer was made.
     """
 
     observations: Sequence[Observation] = ()
@@ -243,6 +254,7 @@ class Answer:
     documents: tuple[Document, ...] = ()
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
+    unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pricing_pipeline.bars import Bars, StoredValues, by_symbol, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored
+from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored, Window
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival
@@ -195,6 +195,21 @@ def cover(
     """Remember that the provider has answered for these days, today excepted."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
+
+
+def cover_read(
+    connection: Connection,
+    data_type: str,
+    symbols: Sequence[str],
+    window: Window,
+    unread: Mapping[str, frozenset[date]],
+) -> None:
+    """Remember the days of an answer but for those, by symbol, whose value could not be read."""
+    read = [symbol for symbol in symbols if symbol not in unread]
+    cover(connection, data_type, read, window.start, window.end)
+    for symbol in sorted(unread.keys() & symbols):
+        for part in window.without(unread[symbol]):
+            cover(connection, data_type, [symbol], part.start, part.end)
 
 
 def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:

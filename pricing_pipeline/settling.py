@@ -19,7 +19,17 @@ from functools import partial
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import actions, documents, judgement, limits, prices, quarantine, queue, quotes
+from pricing_pipeline import (
+    actions,
+    closed_days,
+    documents,
+    judgement,
+    limits,
+    prices,
+    quarantine,
+    queue,
+    quotes,
+)
 from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together, trimmed_of
 from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
@@ -287,7 +297,7 @@ def _store(
     known = prices.known(connection, call, given)
     if call.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV):
         known = actions.refined(connection, call, answer, known)
-    verdicts = judgement.judged(connection, call, given, known)
+    verdicts = closed_days.held(connection, call, judgement.judged(connection, call, given, known))
     observations = together([verdict.good for verdict in verdicts.values()])
     empty = [symbol for symbol in answer.empty if symbol in ids]
     if call.fetcher.is_document:
@@ -310,7 +320,7 @@ def _store(
     done = sorted((set(stored) | set(empty) | confirmed) - failed)
 
     if call.window is not None:
-        prices.cover(connection, call.data_type, done, call.window.start, call.window.end)
+        prices.cover_read(connection, call.data_type, done, call.window, answer.unread)
     elif empty and not call.fetcher.is_document:
         prices.confirm(connection, call.data_type, empty)
     for (kind, message), symbols in _by_reason(failures).items():

@@ -20,7 +20,7 @@ from pricing_pipeline.errors import InvalidRange, UnknownSymbol
 from pricing_pipeline.registry import reason
 from pricing_pipeline.settings import load_settings
 
-_FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED})
+_FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED, GapKind.UNREADABLE})
 
 
 def gaps(symbol: str, data_type: str | None, first: date | None, last: date | None, *, as_json: bool) -> None:

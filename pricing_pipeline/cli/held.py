@@ -195,10 +195,10 @@ def _said(one: Decision, *, release: bool) -> str:
             return f"{value.value} of {value.symbol} is stored, {where}{how}"
         case "rejected":
             return "stays out; when it comes again nobody is asked"
-        case "released_already" if not release:
+        case "released_already" if not release and value is not None:
             return (
-                "is not rejected: it was released and is a price now. What its provider sends for that time next "
-                "takes its place"
+                f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
+                "for that time next takes its place; a split or dividend is taken back by `actions remove`"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""

@@ -12,7 +12,7 @@ RULES = {
     "asset_class_is_plain_name": f"an asset class {_NAME}",
     "background_ttl_is_positive": "a background TTL is a whole number of minutes, at least 1",
     "backfill_window_is_upright": "the first day of a backfill is not after its last",
-    "batch_from_is_at_most_batch_size": "batch_from is at most batch_size: a call has room for the fewest that share one",
+    "batch_from_is_at_most_batch_size": "batch_from is at most batch_size: a call has room for as many",
     "batch_from_is_positive": "at least one symbol shares a call",
     "batch_is_positive": "a batch has at least one symbol",
     "because_is_short": "a reason has at most 500 characters",

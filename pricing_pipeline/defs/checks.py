@@ -24,7 +24,7 @@ from pricing_pipeline.domain import DataType, Fetcher
 _GUIDE = "docs/operations.md"
 _PAGE = Path(__file__).resolve().parents[2] / _GUIDE
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
-_TOLD_KINDS = ("not_asked", "failed", "queued", "held", "provider_has_none")
+_TOLD_KINDS = ("not_asked", "failed", "queued", "held", "unreadable", "provider_has_none")
 
 
 class _OfType(Protocol):

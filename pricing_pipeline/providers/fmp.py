@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -226,12 +227,14 @@ class Fmp:
         if len(symbols) == 1 and symbols[0] in rows:
             rows[symbols[0]] += nameless  # each is refused by itself
         strangers = sorted(rows.keys() - set(symbols))
+        of_others = [row for stranger in strangers for row in rows[stranger]] if len(symbols) == 1 else []
         answers = []
         for symbol in symbols:
-            if strangers and (symbol not in rows or len(symbols) == 1):
+            if strangers and len(of_others) >= len(rows.get(symbol, ())):
                 answers.append(_implausible(symbol, fetcher, f"it is about {', '.join(strangers[:3])}"))
             elif symbol in rows:
-                answers.append(_one(fetcher, symbol, rows[symbol], window, now, alone=len(symbols) == 1))
+                alone = len(symbols) == 1
+                answers.append(_one(fetcher, symbol, rows[symbol], of_others, window, now, alone=alone))
             elif nameless:
                 answers.append(_lost(symbol, fetcher, len(nameless)))
             elif window is not None or fetcher in _ACTIONS:
@@ -329,37 +332,50 @@ def _one(
     fetcher: Fetcher,
     symbol: str,
     rows: Sequence[object],
+    of_others: Sequence[object],
     window: Window | None,
     now: datetime,
     *,
     alone: bool,
 ) -> Answer:
-    """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it."""
+    """One symbol's rows. Raises SchemaDrift when it was asked `alone`; else the symbol fails with it.
+
+    Rows `of_others` that came among them are refused, each for itself.
+    """
     is_money = not fetcher.is_document or fetcher is Fetcher.DIVIDENDS
     if is_money and _IN_PARTS.search(symbol):
         return _unclear(symbol)
     what = f"fmp's {fetcher!s} of {symbol}"
+    strange = tuple(_strange(symbol, row) for row in of_others)
     try:
         match fetcher:
             case Fetcher.QUOTE:
-                return _quotes(validate_rows(_Quote, rows, symbol, what, place="rows"), now)
+                answer = _quotes(validate_rows(_Quote, rows, symbol, what, place="rows"), now)
             case Fetcher.DAILY_BARS:
                 bars = validate_rows(_Bar, rows, symbol, what, place="rows")
-                return settle_days(
-                    symbol,
-                    (bar if isinstance(bar, RejectedValue) else _bar(bar, now) for bar in bars),
-                    window,
-                )
+                read = (bar if isinstance(bar, RejectedValue) else _bar(bar, now) for bar in bars)
+                return settle_days(symbol, (*read, *strange), window)
             case Fetcher.DIVIDENDS | Fetcher.SPLITS:
-                return actions_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
+                answer = actions_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
             case _:
-                return documents_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
+                answer = documents_of(fetcher, symbol, [_storable(row) for row in rows], what, now)
+        return replace(answer, rejected=(*answer.rejected, *strange))
     except Implausible as fault:
         return _implausible(symbol, fetcher, str(fault))
     except SchemaDrift as drift:
         if alone:
             raise
         return Answer(failures=(SymbolFailure(symbol, FailureKind.SCHEMA_DRIFT, str(drift)),))
+
+
+def _strange(symbol: str, row: object) -> RejectedValue:
+    """A row of another symbol than the one that was asked for, with the day that it names."""
+    given = row if isinstance(row, dict) else {}
+    try:
+        at = midnight(calendar_day(given.get("date")))
+    except Implausible:
+        at = None
+    return RejectedValue(symbol, at, f"it is about {said(str(given.get('symbol')))}", spelling(row))
 
 
 def _unclear(symbol: str) -> Answer:

@@ -400,9 +400,14 @@ def _quote(symbol: str, quote: _Quote, now: datetime) -> Observation:
 
 def _quoted_at(symbol: str, quote: _Quote, now: datetime) -> datetime:
     """The quote's own time. `timestamp` is that of the day's bar, `last_quote_at` of its last minute."""
-    stamp = quote.last_quote_at if quote.last_quote_at is not None else quote.timestamp
-    if stamp is not None:
-        return instant_of(stamp, now)
+    if quote.last_quote_at is not None:
+        try:
+            return instant_of(quote.last_quote_at, now)
+        except Implausible:
+            if quote.timestamp is None:
+                raise
+    if quote.timestamp is not None:
+        return instant_of(quote.timestamp, now)
     # Answers of before 2023 have neither; a bare day is still a time that can only be too early.
     if not re.fullmatch(_DAY, quote.datetime):
         raise SchemaDrift(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
@@ -50,6 +51,9 @@ _LARGEST_VOLUME = 10**15
 _FAR = 2
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a source's clock may run ahead of ours."""
+
+LATEST_REACH = timedelta(days=60)
+"""How far before its newest day an answer for the latest few days may go, where markets are closed or trade seldom."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -109,7 +113,8 @@ def price_of(raw: object, what: str = "price") -> Decimal:
     """The exact price, in the unit it is quoted in. Raises Implausible unless finite and above zero."""
     value = decimal_of(raw, what)
     if value <= 0:
-        raise Implausible(f"{what} {spelling(raw)!r} is not above zero")
+        unsupported = "; prices below it are not supported" if value else ""
+        raise Implausible(f"{what} {spelling(raw)!r} is not above zero{unsupported}")
     return value
 
 
@@ -341,9 +346,9 @@ def settle_days(
 ) -> Answer:
     """One symbol's daily rows as an Answer, oldest first.
 
-    Days outside the window that was asked for are counted. Of equal rows for one day the first stays; rows that
-    contradict each other are all rejected, since nothing tells which is true. Without rows the symbol is `empty`;
-    without a good one it has failed.
+    Days that nobody asked for are counted: those outside the window, or without one those of before LATEST_REACH. Of
+    equal rows for one day the first stays, however they are spelled; rows that contradict each other are all
+    rejected, since nothing tells which is true. Without rows the symbol is `empty`; without a good one it has failed.
     """
     rows = list(rows)
     asked, outside = _asked(rows, window)
@@ -357,15 +362,18 @@ def settle_days(
     kept: list[Observation] = []
     for at in sorted(by_day):
         first, *others = by_day[at]
-        if all(other == first for other in others):
+        if all(replace(other, text=first.text) == first for other in others):
             kept.append(first)
             surplus, reason = others, f"day {at.date()} appears more than once"
         else:
             surplus, reason = [first, *others], f"day {at.date()} appears with different values"
         rejected.extend(RejectedValue(symbol, at, reason, row.text) for row in surplus)
+    unread = _unread(rejected, kept, window)
     rejected += _outside(symbol, outside, window)
     if kept:
-        return Answer(observations=tuple(kept), rejected=tuple(rejected))
+        return Answer(
+            observations=tuple(kept), rejected=tuple(rejected), unread={symbol: unread} if unread else {}
+        )
     if not rejected:
         return Answer(empty=frozenset({symbol}))
     return _nothing_believed(symbol, rejected)
@@ -377,9 +385,12 @@ _EXAMPLES = 3
 
 def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row], Sequence[Observation]]:
     """The rows without the good ones whose day nobody asked for, and those."""
-    if window is None:
+    days = [row.observed_at for row in rows if isinstance(row, Observation)]
+    if not days:
         return rows, ()
-    first, last = midnight(window.start), midnight(window.end)
+    first, last = max(days) - LATEST_REACH, max(days)
+    if window is not None:
+        first, last = midnight(window.start), midnight(window.end)
     asked: list[_Row] = []
     outside: list[Observation] = []
     for row in rows:
@@ -390,12 +401,25 @@ def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row],
     return asked, outside
 
 
+def _unread(
+    rejected: Sequence[RejectedValue], kept: Sequence[Observation], window: Window | None
+) -> frozenset[date]:
+    """The days of the window without a value that refused ones may be of."""
+    if window is None or not rejected:
+        return frozenset()
+    named = {row.observed_at.date() for row in rejected if row.observed_at is not None}
+    asked = {window.start + timedelta(days=n) for n in range((window.end - window.start).days + 1)}
+    are_named = all(row.observed_at is not None for row in rejected)
+    return frozenset((asked & named if are_named else asked) - {row.observed_at.date() for row in kept})
+
+
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
     """What is kept of values that nobody asked for: how many there are, and the first."""
-    if not outside or window is None:
+    if not outside:
         return []
     first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])
-    reason = f"{len(outside)} value(s) lie outside the asked {window.start}..{window.end}; the first: {first}"
+    asked = f"{window.start}..{window.end}" if window else f"{LATEST_REACH.days} days until the newest"
+    reason = f"{len(outside)} value(s) lie outside the asked {asked}; the first: {first}"
     return [RejectedValue(symbol, None, reason, "values outside", len(outside))]
 
 
@@ -444,4 +468,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         documents=tuple(item for answer in answers for item in answer.documents),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
+        unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
     )

@@ -39,6 +39,7 @@ from pricing_pipeline.providers.exchange_days import check_offset, day_of, local
 from pricing_pipeline.providers.noise import without_noise
 from pricing_pipeline.providers.splits import Ratio, Splits, told_once, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
+    LATEST_REACH,
     Implausible,
     bar_of,
     check_day,
@@ -235,8 +236,9 @@ def _read(
         try:
             day = day_of(bar.at, zone)
             at = midnight(day)
+            is_asked = _is_asked(day, window, unfinished, now)
             days.add(day)
-            if bar.close is not None and _is_asked(day, window, unfinished, now):
+            if bar.close is not None and is_asked:
                 found.setdefault(day, []).append(bar)
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
@@ -251,13 +253,19 @@ def _read(
     )
     return _Chart(
         zone=zone,
-        first=min(days, default=unfinished),
+        first=_first(days) if days else unfinished,
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
         tells_actions=reaches_present and not broken,
         splits=Splits(splits),
         bars=found,
         rejected=(*rejected, *broken, *early),
     )
+
+
+def _first(days: Collection[date]) -> date:
+    """The first day of an answer for the latest few; one stamp of long ago does not make it older."""
+    earliest = max(days) - LATEST_REACH
+    return min(day for day in days if day >= earliest)
 
 
 def _is_asked(day: date, window: Window | None, unfinished: date, now: datetime) -> bool:

@@ -261,12 +261,14 @@ DIVIDED = {1: "100.00", 2: "101.00", 3: "100.50", 5: "101.00", 8: "102.00"}
 """Prices around a split of 4:1 on the 5th, divided by it."""
 
 
+@pytest.mark.parametrize("told", [[], [Dividend("AAPL", date(2010, 3, 3), Decimal("0.20"), "USD")]])
 def test_f5_bars_divided_by_a_known_split_that_the_answer_leaves_out_are_not_stored_as_raw(
-    core: Core,
+    core: Core, told: list[CorporateAction]
 ) -> None:
     """Yahoo leaves `events` out where there were none; a split that is known proves that there was one."""
     know_split(core, 5)
-    tally = bring(core, *(bar(on, close) for on, close in DIVIDED.items()), told=[])
+    tally = bring(core, *(bar(on, close) for on, close in DIVIDED.items()), told=told)
+    assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE kind = 'dividend'") == 0
     assert (closes(core), tally.held) == ({5: "101.00", 8: "102.00"}, 3)
     (reason,) = {row.reason for row in core.rows("SELECT reason FROM pricing.quarantined_values")}
     assert "before the split of 2010-03-05 (4 new shares for an old one)" in reason

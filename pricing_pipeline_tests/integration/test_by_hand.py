@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline import queue
-from pricing_pipeline.domain import Call, FailureKind
+from pricing_pipeline import quarantine, queue
+from pricing_pipeline.domain import Call, FailureKind, RejectedValue
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -376,6 +376,17 @@ def test_b9_a_failed_span_is_resolved_when_its_days_are_covered(core: Core, cloc
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
     assert core.one("SELECT pricing.resolve_tasks()") == 0, "a day of it is still missing"
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-01', '2010-03-01')")
+    assert core.one("SELECT pricing.resolve_tasks()") == 1
+
+
+def test_b9_a_failed_span_is_resolved_though_a_day_of_it_came_unreadable(core: Core) -> None:
+    core.enqueue(DAILY, "AAPL", days=SPRING, priority=-2)
+    call = core.claim_one()
+    core.fail(call, FailureKind.UNKNOWN_SYMBOL)
+    core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
+    with core.engine.begin() as connection:
+        broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is no number", "NaN")
+        quarantine.hold(connection, call, [broken], b"", 200)
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 

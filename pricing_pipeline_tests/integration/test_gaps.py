@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from pricing_pipeline import backfills, calendars, prices
-from pricing_pipeline.domain import FailureKind, Window
+from pricing_pipeline import backfills, calendars, prices, reviews, settling
+from pricing_pipeline.domain import FailureKind, Observation, RejectedValue, Window
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.providers.values import settle_days
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -58,6 +60,14 @@ def store(core: Core, *days: str, symbol: str = "AAPL") -> None:
     core.complete(call)
 
 
+def answer_with(core: Core, window: Window, *rows: Observation | RejectedValue) -> None:
+    """Settle what a call for a span brought."""
+    core.lift_limits()
+    core.enqueue(DAILY, "AAPL", priority=-2, days=(window.start, window.end))
+    fetched = Fetched(settle_days("AAPL", rows, window), 200, 2, body=b"{}")
+    settling.settle_answer(core.engine, core.claim_one(), fetched)
+
+
 def hold(core: Core, day: str, why: str) -> None:
     core.rows(
         "INSERT INTO pricing.quarantined_values (data_type, symbol, provider, observed_at, kind, value, reason,"
@@ -104,6 +114,40 @@ def test_f8_every_kind_of_gap_is_told_apart(core: Core) -> None:
         }
     assert details[calendars.GapKind.FAILED] == "unknown_symbol: no such symbol"
     assert details[calendars.GapKind.HELD] == "up and back"
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["a day without a price", "a row without a day"])
+def test_f8_a_day_whose_value_could_not_be_read_can_be_asked_for_again(core: Core, is_named: bool) -> None:
+    """One NaN in a backfill was a hole that no backfill closed."""
+    week = Window(date(2026, 3, 9), date(2026, 3, 13))
+    bad = date(2026, 3, 11)
+    good = [observation("AAPL", "10.00", midnight(week.start + timedelta(days=n))) for n in (0, 1, 3, 4)]
+    broken = RejectedValue("AAPL", midnight(bad) if is_named else None, "close 'NaN' is no number", "NaN")
+    answer_with(core, week, *good, broken)
+    assert gaps(core, window=week) == [("03-11", "03-11", 1, "unreadable" if is_named else "not_asked")]
+    assert plan(core, week) == [("03-11", "03-11")]
+
+    value = core.one("SELECT value_id FROM pricing.quarantined_values")
+    assert reviews.reject(core.engine, value, "ann").outcome == "rejected"
+    assert plan(core, week) == [("03-11", "03-11")]
+
+    answer_with(core, Window(bad, bad), observation("AAPL", "10.00", midnight(bad)))
+    assert gaps(core, window=week) == plan(core, week) == []
+    assert core.one("SELECT covered::text FROM pricing.history_coverage") == "{[2026-03-09,2026-03-14)}"
+
+
+def test_f8_two_values_of_one_day_are_none_and_the_next_word_counts(core: Core) -> None:
+    week = Window(date(2026, 3, 9), date(2026, 3, 10))
+    monday, tuesday = midnight(week.start), midnight(week.end)
+    answer_with(
+        core,
+        week,
+        *(observation("AAPL", text, monday) for text in ("10.00", "20.00")),
+        observation("AAPL", "10.00", tuesday),
+    )
+    assert gaps(core, window=week) == [("03-09", "03-09", 1, "unreadable")]
+    answer_with(core, week, observation("AAPL", "10.00", tuesday))
+    assert gaps(core, window=week) == [("03-09", "03-09", 1, "provider_has_none")]
 
 
 def test_f8_a_gap_goes_on_over_weekends_and_holidays(core: Core) -> None:

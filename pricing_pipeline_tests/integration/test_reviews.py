@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pricing_pipeline import quarantine, reviews, settling
-from pricing_pipeline.domain import Answer, Call, Observation, RejectedValue
+from pricing_pipeline import actions, quarantine, reviews, settling
+from pricing_pipeline.domain import (
+    Answer,
+    Call,
+    CorporateAction,
+    Dividend,
+    Observation,
+    RejectedValue,
+    Split,
+)
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.audit import audit
@@ -204,7 +213,7 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
     again = cli("quarantine", "release", value_id, "--json")
     assert (again.exit_code, again.json["values"][0]["outcome"]) == (0, "released_already")
     refused = cli("quarantine", "reject", value_id)
-    assert (refused.exit_code, "it was released and is a price now" in refused.stdout) == (1, True)
+    assert (refused.exit_code, "it was released by ann and is believed now" in refused.stdout) == (1, True)
     shown = cli("quarantine", "show", value_id).stdout
     assert "released by ann at" in shown
     assert "checked" in shown
@@ -218,3 +227,55 @@ def test_f6_a_decision_has_a_name(core: Core) -> None:
     assert not isinstance(refused.value, PricingError)
     with pytest.raises(Exception, match="released or rejected, not deleted"):
         core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'deleted', 'ann')")
+
+
+def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
+    cli: CommandLine, core: Core, clock: Clock
+) -> None:
+    """A jump that later days confirmed stayed held, and could be rejected while it was the price."""
+    days = [midnight(date(2010, 3, day)) for day in range(1, 13)]
+    rows = [observation("AAPL", "100" if n < 8 else "300", at) for n, at in enumerate(days)]
+    bring(core, one_call(core, DAILY, "AAPL", MARCH), *rows[:8])
+    for newest in (9, 10):
+        clock.set(days[newest - 1] + timedelta(hours=30))
+        bring(core, one_call(core, DAILY, "AAPL"), *rows[newest - 3 : newest])
+    first, second = core.rows("SELECT value_id, status FROM pricing.quarantined_values ORDER BY value_id")
+    assert (first.status, second.status) == ("held", "held")
+    assert core.one("SELECT pricing.close_believed()") == 0
+    clock.set(days[10] + timedelta(hours=30))
+    bring(core, one_call(core, DAILY, "AAPL"), *rows[8:11])
+    call_id = core.one("SELECT max(call_id) FROM pricing.price_history")
+
+    refused = cli("quarantine", "reject", str(first.value_id), "--by", "ann")
+    assert refused.exit_code == 1
+    assert f"is not rejected: it was released by call {call_id} and is believed now" in refused.stdout
+    assert core.one("SELECT pricing.close_believed()") == 1, "the other one, by the duty"
+    assert row(core, second.value_id).resolved_by == f"call {call_id}"
+    audit(core)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("dividend", "30.00"), ("split", "2000:1")])
+def test_f6_an_action_that_was_entered_by_hand_waits_no_more(core: Core, kind: str, said: str) -> None:
+    day = date(2010, 3, 2)
+    doubted = RejectedValue("AAPL", midnight(day), f"the {kind} of {day}: it is larger than any", said)
+    other = RejectedValue("AAPL", midnight(day), "close '29.00' is no price", "29.00")
+    good = observation("AAPL", "100", midnight(date(2010, 3, 1)))
+    bring(core, one_call(core, DAILY, "AAPL", MARCH), good, rejected=(doubted, other))
+    entered: CorporateAction = Dividend("AAPL", day, Decimal(30), "USD")
+    if kind == "split":
+        entered = Split("AAPL", day, Decimal(4000), Decimal(2))
+    with core.owner.begin() as connection:
+        actions.enter(connection, "equity", entered, "ann", "the company said so")
+    assert core.one("SELECT pricing.close_believed()") == 1
+    found = core.rows("SELECT value, status, resolved_by FROM pricing.quarantined_values ORDER BY status")
+    assert [tuple(one) for one in found] == [("29.00", "held", None), (said, "released", "ann")]
+
+
+def test_f6_the_note_of_a_latest_price_is_that_of_its_own_bar(core: Core) -> None:
+    days = [midnight(date(2010, 3, day)) for day in (1, 2)]
+    noted = replace(observation("AAPL", "100", days[0]), quality="low 0 is not above zero")
+    bring(core, one_call(core, DAILY, "AAPL"), noted)
+    bring(core, one_call(core, DAILY, "AAPL"), observation("AAPL", "900", days[1]))
+    value_id = core.one("SELECT value_id FROM pricing.quarantined_values")
+    assert reviews.release(core.engine, value_id, "ann").is_latest
+    assert core.one("SELECT quality FROM pricing.latest_prices WHERE data_type = :type", type=DAILY) is None

@@ -80,6 +80,32 @@ def test_b18_a_day_that_crashed_or_soared_began_near_the_last_close() -> None:
     ]
 
 
+def calm(*, high: str = "10.2", low: str = "9.8", open_: str = "10", volume: int = 1000) -> list[str]:
+    """What is dropped of a day, of which nothing but these is unusual, among thirty calm ones."""
+    days = [bar("10", "10", "10.1", "9.9", DAY - timedelta(days=n)) for n in range(1, 31)]
+    odd = replace(bar("10", open_, high, low), volume=Decimal(volume))
+    *quiet, found = with_sound_parts(Known(), [*reversed(days), odd])
+    assert all(row.quality is None for row in quiet)
+    return [name for name in (*PARTS, "volume") if getattr(found, name) is None]
+
+
+def test_b18_a_part_that_is_far_for_a_calm_share_is_dropped() -> None:
+    """A high of 4.9 times the close, a low of 0.21, an open of 4.5 and a volume of a thousand million times."""
+    assert calm() == calm(high="19.9", low="5.1", open_="12", volume=100_000_000) == []
+    assert calm(high="49") == ["high"]
+    assert calm(low="2.1") == ["low"]
+    assert calm(open_="45", high="45") == ["open", "high"]
+    assert calm(volume=10**12) == ["volume"]
+
+
+def test_b18_a_wild_share_and_a_day_of_a_great_move_may_go_far() -> None:
+    wild = [bar("10", "10", "11.5", "9.5", DAY - timedelta(days=n)) for n in range(1, 31)]
+    assert with_sound_parts(Known(), [*reversed(wild), bar("10", "10", "45", "9.9")])[-1].quality is None
+    quiet = [bar("1.02", "1.02", "1.03", "1.01", DAY - timedelta(days=n)) for n in range(1, 31)]
+    moved = bar("14.60", "1.05", "46.67", "1.05")
+    assert with_sound_parts(Known(), [*reversed(quiet), moved])[-1].quality is None
+
+
 def test_b18_on_the_day_of_a_split_a_high_of_ten_times_is_not_excused_by_the_close_before_it() -> None:
     found, said = kept(bar("125", "126", "1280", "124"), believing("500"))
     assert (set(found), said) == ({"open", "low"}, "high 1280 is far from the close 125")

@@ -375,8 +375,16 @@ def test_b18_another_symbols_answer_is_not_believed(symbols: list[str]) -> None:
     assert [one.symbol for one in answer.observations] == symbols[1:]
 
 
-def test_a_stranger_beside_the_one_symbol_that_was_asked_for_spoils_the_answer() -> None:
+def test_an_answer_that_is_as_much_about_a_stranger_is_not_believed() -> None:
     assert [one.kind for one in parse([quote(), quote("MSFT")]).failures] == [FailureKind.IMPLAUSIBLE]
+
+
+def test_b18_a_row_of_a_stranger_costs_itself_alone() -> None:
+    days = [bar(date=f"2026-11-{day}") for day in (18, 17, 16)]
+    answer = parse([*days[:2], {**days[2], "symbol": "MSFT"}], fetcher=Fetcher.DAILY_BARS)
+    assert [row.observed_at.day for row in answer.observations] == [17, 18]
+    (refused,) = answer.rejected
+    assert (str(refused.observed_at)[:10], refused.reason) == ("2026-11-16", "it is about MSFT")
 
 
 @pytest.mark.parametrize(

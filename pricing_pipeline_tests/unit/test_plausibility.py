@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
 from pricing_pipeline.knowledge import Doubt, Known, Point, Rival, Verdict
 from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
@@ -47,7 +47,8 @@ def bars(symbol: str, adjustment: Adjustment = Adjustment.RAW) -> list[Observati
 
 def navs(code: str) -> list[Observation]:
     answer = recorded("mfapi", f"mf_{code}_full_history.json")
-    parsed = PROVIDERS["mfapi"].parse(Fetcher.NAV, [code], None, answer, now=NOON)
+    window = Window(date(2006, 1, 1), NOON.date())
+    parsed = PROVIDERS["mfapi"].parse(Fetcher.NAV, [code], window, answer, now=NOON)
     return list(parsed.observations)
 
 

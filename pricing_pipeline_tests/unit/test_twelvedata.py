@@ -176,6 +176,14 @@ def test_a_quotes_time_is_that_of_its_last_minute() -> None:
     assert observation.observed_at == NOW - timedelta(seconds=5)
 
 
+def test_b18_a_broken_time_of_its_last_minute_leaves_a_quote_the_one_of_its_bar() -> None:
+    (observation,) = parse(quote(timestamp=STAMP - 5, last_quote_at=0), ["AAPL"]).observations
+    assert observation.observed_at == NOW - timedelta(seconds=5)
+    assert parse(quote(timestamp=0, last_quote_at=0), ["AAPL"]).failures
+    (observation,) = parse(quote(timestamp=..., last_quote_at=STAMP - 5), ["AAPL"]).observations
+    assert observation.observed_at == NOW - timedelta(seconds=5)
+
+
 def test_a_pair_is_priced_in_the_currency_after_the_slash() -> None:
     body = quote("EUR/JPY", currency=..., volume=..., exchange="Forex", mic_code=...)
     (observation,) = parse(body, ["EUR/JPY"]).observations
@@ -319,7 +327,7 @@ def test_b18_one_bad_day_costs_no_good_one(bad: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize(
     ("part", "raw", "words"),
     [
-        ("open", "-3", "open '-3' is not above zero"),
+        ("open", "-3", "open '-3' is not above zero; prices below it are not supported"),
         ("open", "0", "open '0' is not above zero"),
         ("high", "NaN", "high 'NaN' is not a finite decimal number"),
         ("low", {}, "low '{}' is not a finite decimal number"),

@@ -98,6 +98,16 @@ def test_b18_what_is_no_storable_price_is_refused(raw: object) -> None:
         price_of(raw)  # type: ignore[arg-type]
 
 
+def test_b18_a_price_below_zero_is_refused_in_words() -> None:
+    """Oil closed at -37.63 on 2020-04-20: whoever looks for it reads why it is not there."""
+    with pytest.raises(
+        Implausible, match=r"^price '-37.63' is not above zero; prices below it are not supported$"
+    ):
+        price_of("-37.63")
+    with pytest.raises(Implausible, match=r"^price '0' is not above zero$"):
+        price_of("0")
+
+
 @pytest.mark.parametrize(
     ("raw", "value"), [("1e-5", "0.00001"), ("1.5E3", "1500"), ("0012.50", "12.50"), (7, "7")]
 )
@@ -196,3 +206,33 @@ def test_b18_days_that_come_in_order_are_kept_as_they_are_and_others_sorted() ->
     assert settle_days("A", iter(rows)).observations == tuple(rows)
     assert settle_days("A", reversed(rows)).observations == tuple(rows)
     assert settle_days("A", [*rows, rows[0]]).rejected
+
+
+def bars(*rows: tuple[str, str]) -> list[Observation]:
+    return [Observation("A", midnight(calendar_day(day)), Decimal(text), text) for day, text in rows]
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1900-01-01", "1969-12-31", "2001-05-05", "2026-01-08"])
+def test_b18_the_latest_days_reach_no_further_than_two_months(day: str) -> None:
+    """Seen: one of five latest bars was of 1900, and became a price."""
+    answer = settle_days("A", bars((day, "5000.00"), ("2026-03-09", "100.00"), ("2026-03-10", "100.00")))
+    assert [str(row.observed_at.date()) for row in answer.observations] == ["2026-03-09", "2026-03-10"]
+    (rejected,) = answer.rejected
+    assert (rejected.observed_at, rejected.count) == (None, 1)
+    assert rejected.reason.endswith(
+        f"outside the asked 60 days until the newest; the first: 5000.00 of {day}"
+    )
+
+
+def test_b18_holidays_and_thin_trading_are_within_reach_and_a_single_value_may_be_of_any_day() -> None:
+    thin = bars(("2026-01-12", "99.00"), ("2026-02-09", "100.00"), ("2026-03-10", "101.00"))
+    assert settle_days("A", thin) == Answer(observations=tuple(thin))
+    ended = bars(("2008-04-01", "12.5"))
+    assert settle_days("A", ended) == Answer(observations=tuple(ended))
+
+
+def test_b18_a_day_that_comes_twice_in_two_spellings_is_one() -> None:
+    answer = settle_days("A", bars(("2026-03-09", "100.00"), ("2026-03-09", "100.0")))
+    assert [row.text for row in answer.observations] == ["100.00"]
+    assert [row.reason for row in answer.rejected] == ["day 2026-03-09 appears more than once"]
+    assert settle_days("A", bars(("2026-03-09", "100.00"), ("2026-03-09", "100.01"))).failures

@@ -598,9 +598,21 @@ def test_b18_a_stamp_of_a_clock_that_was_never_set_is_no_day(raw: int) -> None:
         assert [one.reason for one in answer.rejected] == [f"time stamp {raw} says that there is no time"]
 
 
+@pytest.mark.parametrize("raw", [-1, -86_400, 86_400, 946_684_800, stamp("2099-01-04T09:30")])
+def test_b18_an_absurd_stamp_among_the_latest_bars_is_no_day_and_covers_none(raw: int) -> None:
+    """Seen: 1969-12-31 was stored as history, and since then all splits were said to be known."""
+    body = chart({"2026-11-17T09:30": 1.0, "2026-11-18T09:30": 1.5, "2026-11-19T09:30": 2.5})
+    body["chart"]["result"][0]["timestamp"][0] = raw
+    answer = parse(body)
+    assert list(closes(answer)) == ["2026-11-18", "2026-11-19"]
+    assert len(answer.rejected) == 1
+    assert answer.actions_since == {"AAPL": date(2026, 11, 18)}
+
+
 def test_b18_an_index_is_older_than_the_epoch() -> None:
     body = chart({"1962-01-02T09:30": 71.55, "1969-12-31T09:30": 92.06, "2026-11-19T09:30": 2.5})
-    assert list(closes(parse(body))) == ["1962-01-02", "1969-12-31", "2026-11-19"]
+    window = Window(date(1960, 1, 1), NOW.date())
+    assert list(closes(parse(body, window=window))) == ["1962-01-02", "1969-12-31", "2026-11-19"]
 
 
 def test_f6_no_day_vanishes_without_a_word() -> None:

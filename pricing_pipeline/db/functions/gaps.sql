@@ -77,13 +77,18 @@ BEGIN
                                                       AND (q.window_end <> 'infinity' OR m.is_newest)) THEN 'queued'
                     WHEN failed.why IS NOT NULL THEN 'failed'
                     WHEN k.covered @> m.session THEN 'provider_has_none'
+                    WHEN unread.reason IS NOT NULL THEN 'unreadable'
                     ELSE 'not_asked' END AS kind,
-               coalesce(held.reason, failed.why) AS detail
+               coalesce(held.reason, failed.why, unread.reason) AS detail
         FROM missing m CROSS JOIN known k
         LEFT JOIN LATERAL (
             SELECT v.reason FROM pricing.quarantined_values v
-            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.status = 'held'
+            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.status = 'held' AND NOT pricing.is_unreadable(v.kind, v.bar)
               AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC' ORDER BY v.last_seen_at DESC LIMIT 1) held ON true
+        LEFT JOIN LATERAL (
+            SELECT v.reason FROM pricing.quarantined_values v
+            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND pricing.is_unreadable(v.kind, v.bar)
+              AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC' ORDER BY v.last_seen_at DESC LIMIT 1) unread ON true
         LEFT JOIN LATERAL (
             SELECT d.why FROM dead d
             WHERE m.session BETWEEN d.window_start AND d.window_end
@@ -93,11 +98,11 @@ BEGIN
         -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
         SELECT t.*, t.nth - row_number() OVER (PARTITION BY t.kind ORDER BY t.nth) AS run FROM typed t)
     SELECT min(r.session), max(r.session), count(*), r.kind,
-           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('held', 'failed')))[1]
+           (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('held', 'failed', 'unreadable')))[1]
     FROM runs r GROUP BY r.kind, r.run ORDER BY 1;
 END $$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
-    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, queued, not_published, not_asked. Only what failed or was never asked for is worth a call.';
+    'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.';
 
 
 CREATE OR REPLACE FUNCTION pricing.closed_days(wanted_calendar text, from_day date, to_day date) RETURNS SETOF date

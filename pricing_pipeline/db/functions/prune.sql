@@ -17,7 +17,11 @@ BEGIN
             OR (q.window_end = 'infinity' AND l.fetched_at > q.finished_at)
             -- Today is never covered, so it is not waited for.
             OR (q.window_start < today AND q.window_end <> 'infinity'
-                AND h.covered @> daterange(q.window_start, least(q.window_end, today - 1), '[]')))
+                -- Days of which only an unreadable value came were answered, and are not covered.
+                AND datemultirange(daterange(q.window_start, least(q.window_end, today - 1), '[]')) - h.covered <@ coalesce((
+                    SELECT range_agg(daterange(u.day, u.day, '[]'))
+                    FROM (SELECT (v.observed_at AT TIME ZONE 'UTC')::date AS day FROM pricing.quarantined_values v
+                          WHERE (v.data_type, v.symbol) = (q.data_type, q.symbol) AND pricing.is_unreadable(v.kind, v.bar)) u), '{}')))
         ORDER BY q.id FOR UPDATE OF q SKIP LOCKED) done
     WHERE d.id = done.id;
     GET DIAGNOSTICS resolved = ROW_COUNT;

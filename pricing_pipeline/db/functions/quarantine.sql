@@ -202,6 +202,13 @@ $$;
 COMMENT ON FUNCTION pricing.is_of_level(text) IS 'Whether a value is held for standing on another level than those around it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT kind = 'refused' AND bar IS NULL
+$$;
+COMMENT ON FUNCTION pricing.is_unreadable(text, jsonb) IS 'Whether nothing could be read of a held value that could be stored: it is no price, or two contradict each other.';
+
+
 CREATE OR REPLACE FUNCTION pricing.level_of(wanted bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH one AS (SELECT q.* FROM pricing.quarantined_values q WHERE q.value_id = wanted),
@@ -282,14 +289,15 @@ LANGUAGE sql SET search_path = '' AS $$
         ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1),
     shown AS (
         INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at)
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at,
+             quality)
         SELECT n.data_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, n.last_seen_at, n.provider, n.call_id, n.value,
-               n.adjustment, n.observed_at
+               n.adjustment, n.observed_at, n.quality
         FROM newest n
         ON CONFLICT (data_type, symbol) DO UPDATE
             SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
                 observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
+                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment, quality = excluded.quality,
                 changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
                                   THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
             WHERE l.observed_at <= excluded.observed_at
@@ -298,6 +306,43 @@ LANGUAGE sql SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.show_released(text, text, bigint[]) IS
     'Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.';
+
+
+CREATE OR REPLACE FUNCTION pricing.close_believed(only_ids bigint[] DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    closed integer;
+BEGIN
+    WITH believed AS MATERIALIZED (
+        SELECT q.value_id, coalesce(price.call_id, action.call_id) AS call_id, action.entered_by
+        FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
+        LEFT JOIN LATERAL (
+            SELECT h.call_id FROM pricing.price_history h
+            WHERE (h.data_type, h.symbol, h.observed_at) = (q.data_type, q.symbol, q.observed_at)
+              AND h.amount * ('1e-' || h.scale)::numeric = (q.bar ->> 'close')::numeric) price ON true
+        LEFT JOIN LATERAL (
+            SELECT a.call_id, a.entered_by FROM pricing.corporate_actions a
+            WHERE pricing.is_unreadable(q.kind, q.bar) AND (a.asset_class, a.symbol) = (r.asset_class, q.symbol)
+              AND a.ex_on = (q.observed_at AT TIME ZONE 'UTC')::date
+              AND CASE WHEN a.kind = 'dividend' AND q.value ~ '^[0-9]{1,18}([.][0-9]{1,18})?$'
+                       THEN q.value::numeric = a.amount * ('1e-' || a.scale)::numeric
+                       WHEN a.kind = 'split' AND q.value ~ '^[0-9]{1,9}([.][0-9]{1,9})?:[0-9]{1,9}([.][0-9]{1,9})?$'
+                       THEN split_part(q.value, ':', 1)::numeric * a.old_shares = split_part(q.value, ':', 2)::numeric * a.new_shares
+                       ELSE false END) action ON true
+        WHERE q.status = 'held' AND q.observed_at IS NOT NULL AND (only_ids IS NULL OR q.value_id = ANY (only_ids))
+          AND (price.call_id IS NOT NULL OR action.call_id IS NOT NULL)
+        ORDER BY q.value_id FOR UPDATE OF q SKIP LOCKED)
+    UPDATE pricing.quarantined_values q
+    SET (status, resolved_at, resolved_by, resolution) = (
+        'released', now_, coalesce(b.entered_by, 'call ' || b.call_id),
+        CASE WHEN b.entered_by IS NULL THEN 'a later answer brought it, and was believed' ELSE 'it was entered by hand' END)
+    FROM believed b WHERE q.value_id = b.value_id;
+    GET DIAGNOSTICS closed = ROW_COUNT;
+    RETURN closed;
+END $$;
+COMMENT ON FUNCTION pricing.close_believed(bigint[]) IS
+    'Closes held values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.decide_held(wanted bigint[], decision text, by_whom text, why text DEFAULT NULL)
@@ -315,6 +360,10 @@ BEGIN
         RAISE EXCEPTION 'a held value is released or rejected, not %', decision USING ERRCODE = 'invalid_parameter_value';
     ELSIF coalesce(btrim(by_whom), '') = '' THEN
         RAISE EXCEPTION 'a decision on a held value needs the name of whoever makes it' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF decision = 'rejected' THEN
+        -- What was confirmed a moment ago is a price already.
+        PERFORM pricing.close_believed(wanted);
     END IF;
     SELECT array_agg(q.value_id) INTO ids FROM pricing.quarantined_values q JOIN pricing.data_type_registry r USING (data_type)
     WHERE q.value_id = ANY (wanted) AND q.status NOT IN ('released', decision)

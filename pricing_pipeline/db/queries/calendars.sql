@@ -34,6 +34,16 @@ CROSS JOIN LATERAL pricing.closed_days(i.calendar, greatest(CAST(:first_day AS d
                                        CAST(:last_day AS date)) AS h (day)
 WHERE r.data_type = :data_type AND i.symbol = :symbol ORDER BY 2;
 
+-- name: never_traded
+-- Of symbols and days, those on whose weekday the exchange has no session within a year of it, where it is known so far.
+SELECT d.symbol, d.day, c.calendar
+FROM unnest(CAST(:symbols AS text[]), CAST(:days AS date[])) AS d (symbol, day)
+JOIN pricing.data_type_registry r ON r.data_type = :data_type
+JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, d.symbol) JOIN pricing.calendars c USING (calendar)
+WHERE d.day BETWEEN c.sessions_from AND c.sessions_to AND c.calendar <> 'FX'
+  AND NOT EXISTS (SELECT FROM pricing.calendar_sessions s
+                  WHERE s.calendar = c.calendar AND s.session = ANY (ARRAY(SELECT d.day + 7 * n FROM generate_series(-52, 52) AS n)));
+
 -- name: daily_types
 -- Data types of daily values that apply to a symbol.
 SELECT r.data_type, r.history_from FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
