@@ -37,6 +37,9 @@ FINAL_AFTER = timedelta(hours=25)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
+_UNSPLIT = frozenset({"commodity", "crypto", "fx", "index"})
+"""Classes of instruments that are never split, unless a split of one of them is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
@@ -121,15 +124,25 @@ def refined(
             told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
     refuted = _refuted(connection, call, answer) if told else frozenset()
     found = dict(known)
-    for symbol, adjustment, days, ratios, newest, earlier, same_times, same_recorded in driver_rows(
-        connection, driver_query("actions.known_basis"), parameters
-    ):
+    for (
+        symbol,
+        asset_class,
+        adjustment,
+        days,
+        ratios,
+        newest,
+        earlier,
+        same_times,
+        same_recorded,
+    ) in driver_rows(connection, driver_query("actions.known_basis"), parameters):
         splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
         recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
         about = replace(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
+            has_splits=bool(days or told[symbol])
+            or not (asset_class in _UNSPLIT or symbol in answer.unsplit),
             # A NAV is published once, and does not change with its day.
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
             if call.fetcher is Fetcher.DAILY_BARS

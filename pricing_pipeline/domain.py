@@ -225,7 +225,8 @@ class Answer:
     symbol. `empty` names symbols for which the provider validly says that it has nothing in the window.
     `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
     are in `failures`. `actions` are splits and dividends that came along: of symbols in `actions_since` all of them
-    from that day until the answer was made.
+    from that day until the answer was made. `unsplit` names symbols of which the provider says that they are of a kind
+    that is never split.
     """
 
     observations: Sequence[Observation] = ()
@@ -235,6 +236,7 @@ class Answer:
     documents: tuple[Document, ...] = ()
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
+    unsplit: frozenset[str] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True, slots=True)

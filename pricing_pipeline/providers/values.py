@@ -444,4 +444,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         documents=tuple(item for answer in answers for item in answer.documents),
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
+        unsplit=frozenset().union(*(answer.unsplit for answer in answers)),
     )
