@@ -37,9 +37,6 @@ FINAL_AFTER = timedelta(hours=25)
 _RECENT = timedelta(days=40)
 """Bars older than that are not looked up among those that were not final."""
 
-_UNSPLIT = frozenset({"commodity", "crypto", "fx", "index"})
-"""Classes of instruments that are never split, unless a split of one of them is known."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
@@ -126,7 +123,7 @@ def refined(
     found = dict(known)
     for (
         symbol,
-        asset_class,
+        may_split,
         adjustment,
         days,
         ratios,
@@ -141,8 +138,7 @@ def refined(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
-            has_splits=bool(days or told[symbol])
-            or not (asset_class in _UNSPLIT or symbol in answer.unsplit),
+            has_splits=bool(days or told[symbol]) or (may_split and symbol not in answer.unsplit),
             # A NAV is published once, and does not change with its day.
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
             if call.fetcher is Fetcher.DAILY_BARS
