@@ -121,17 +121,8 @@ def refined(
             told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
     refuted = _refuted(connection, call, answer) if told else frozenset()
     found = dict(known)
-    for (
-        symbol,
-        may_split,
-        adjustment,
-        days,
-        ratios,
-        newest,
-        earlier,
-        same_times,
-        same_recorded,
-    ) in driver_rows(connection, driver_query("actions.known_basis"), parameters):
+    rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
+    for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
         splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
         recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
         about = replace(

@@ -1,4 +1,4 @@
-"""F6: true moves are let through by what is known beside an answer: trading, a kind without splits, a second provider."""
+"""F6: what is known beside an answer lets true moves through: trading, the kind of instrument, another provider."""
 
 from __future__ import annotations
 
