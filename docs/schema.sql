@@ -1570,6 +1570,10 @@ GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
+-- Whether instruments of a class may be split. Of others a step of any size is a true move or a mistake, unless a split of one is known.
+CREATE FUNCTION pricing.has_splits(asset_class text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_worker;
+
 -- Whether a task that a viewer waits for is pending at a provider.
 CREATE FUNCTION pricing.has_viewers_waiting(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_viewers_waiting(text) TO pricing_reader, pricing_worker;

@@ -121,15 +121,15 @@ def refined(
             told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
     refuted = _refuted(connection, call, answer) if told else frozenset()
     found = dict(known)
-    for symbol, adjustment, days, ratios, newest, earlier, same_times, same_recorded in driver_rows(
-        connection, driver_query("actions.known_basis"), parameters
-    ):
+    rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
+    for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
         splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
         recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
         about = replace(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
+            has_splits=bool(days or told[symbol]) or (may_split and symbol not in answer.unsplit),
             # A NAV is published once, and does not change with its day.
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
             if call.fetcher is Fetcher.DAILY_BARS

@@ -244,7 +244,8 @@ class Answer:
     `rejected` holds single bad days or periods of symbols that have values or, when no good one is left,
     are in `failures`. `unread` are days of the window without a value, of symbols of which one came that could not be
     read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of
-    symbols in `actions_since` all of them from that day until the answer was made.
+    symbols in `actions_since` all of them from that day until the answer was made. `unsplit` names symbols of which the
+    provider says that they are of a kind that is never split.
     """
 
     observations: Sequence[Observation] = ()
@@ -255,6 +256,7 @@ class Answer:
     actions: tuple[CorporateAction, ...] = ()
     actions_since: Mapping[str, date] = field(default_factory=dict)
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
+    unsplit: frozenset[str] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True, slots=True)

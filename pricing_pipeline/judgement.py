@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from pricing_pipeline import quarantine
+from pricing_pipeline import prices, quarantine
 from pricing_pipeline.bars import by_symbol, of_symbols
 from pricing_pipeline.domain import (
     Answer,
@@ -35,10 +35,20 @@ def judged(
     found = verdicts(call, given, known)
     doubted = [symbol for symbol, verdict in found.items() if verdict.held]
     if doubted:
-        for symbol, points in quarantine.witnesses(connection, call, doubted).items():
-            rows = of_symbols(given, {symbol: points})
-            about = replace(known[symbol], witnesses=points)
-            found[symbol] = judge(about, rows, call.fetcher, is_latest=call.window is None)
+        rows = of_symbols(given, doubted)
+        witnesses = quarantine.witnesses(connection, call, doubted)
+        rivals = quarantine.rivals(connection, call, rows)
+        trading = prices.trading(connection, call, rows)
+        more = {
+            symbol: replace(
+                known[symbol],
+                witnesses=witnesses.get(symbol, ()),
+                unsettled=rivals.get(symbol, {}),
+                trading=trading.get(symbol, ()),
+            )
+            for symbol in witnesses.keys() | rivals.keys() | trading.keys()
+        }
+        found |= verdicts(call, of_symbols(rows, more), more)
         released = quarantine.released(connection, call, doubted)
         for verdict in (found[symbol] for symbol in doubted if released):
             believed = [

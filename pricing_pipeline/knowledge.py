@@ -45,6 +45,15 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Traded:
+    """How many shares were traded on a day that is stored, and at what close."""
+
+    at: datetime
+    close: Decimal
+    volume: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Rival:
     """What another provider says of the same instrument and time (UTC), on the same basis."""
 
@@ -93,14 +102,20 @@ class Known:
     stored: Mapping[datetime, Decimal] = field(default_factory=dict)
     anchors: tuple[Point, ...] = ()
     witnesses: tuple[Point, ...] = ()
+    trading: tuple[Traded, ...] = ()
+    """That of the days before the answer's, the oldest first: looked up only where something is doubted."""
     splits: tuple[tuple[date, float], ...] = ()
     are_splits_told: bool = False
+    has_splits: bool = True
+    """False of what is never split, such as a currency: a step of any size is no split that was forgotten."""
     unnamed: tuple[tuple[date, float], ...] = ()
     provisional: frozenset[datetime] = frozenset()
     restated: frozenset[datetime] = frozenset()
     others: Mapping[datetime, Rival] = field(default_factory=dict)
     """What other providers say, by its times: those of the answer, for quotes a quarter of an hour around them."""
     peer: Peer | None = None
+    unsettled: Mapping[datetime, Rival] = field(default_factory=dict)
+    """What other providers said lately of these times, and was held: the newest word of each."""
     rejected: frozenset[tuple[datetime, Decimal]] = frozenset()
     """Times and values of this provider that a person has rejected."""
 

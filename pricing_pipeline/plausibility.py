@@ -8,51 +8,35 @@ its other prices can be true beside that is told in fields.py. The rules are tol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise
-from math import exp, log, prod, sqrt
-from statistics import median
+from math import exp, log, prod
 
 from pricing_pipeline import peers
 from pricing_pipeline.bars import Bars, StoredValues
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation
+from pricing_pipeline.domain import Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
-from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Verdict
+from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Rival, Verdict
+from pricing_pipeline.levels import CALM, ENOUGH_STEPS, doubted, limit_of
 from pricing_pipeline.restatement import Restatement, RestatementKind, find
 from pricing_pipeline.steps import (
     NEVER,
     QUESTIONED,
-    QUOTE_LIMIT,
     SOON,
     Step,
-    are_confirmed,
-    is_heavy,
-    known_split,
     least_step,
     split_factor,
-    unit_factor,
+    step_of,
     visible_splits,
 )
 
-_LIMITS = {Fetcher.QUOTE: QUOTE_LIMIT, Fetcher.DAILY_BARS: log(2.5), Fetcher.NAV: log(1.5)}
-"""How far one new value may be from the last, before it is held until others confirm it."""
 _AGREED = log(1.1)
 """Two providers that are further apart about the same time do not mean the same price."""
-_CALM = log(1.08)
-_TYPICAL = 25.0
-"""A step of more than so many typical ones (the median of the answer's own) is looked at."""
-_ENOUGH_STEPS = 20
 _ROUNDED_LOG = 1e-9
 """More than sums of logarithms are rounded by."""
 _CONFIRMED, _CONFIRMED_PAST = 3, 2
 """Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
-_PATIENCE = timedelta(days=7)
-"""Between values further apart, steps may be larger: with the square root of the time."""
-_LONGEST_SPIKE = 10
-_CRASH = log(5.0)
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
 _ROUNDING = Decimal("0.002")
@@ -108,7 +92,7 @@ def _are_calm(known: Known, bars: Bars) -> bool:
 
 
 def _are_on_one_level(known: Known, bars: Bars) -> bool:
-    """Whether `_levels` would find one, not counting that steps over longer times may be larger."""
+    """Whether levels.py would find one, not counting that steps over longer times may be larger."""
     import numpy as np
 
     logs = np.log(bars.closes)
@@ -121,9 +105,9 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
         logs = np.insert(logs, bars.place_of(point.at), value)
     steps = np.abs(np.diff(logs))
     largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
-    limit = _limit(None if len(logs) <= _ENOUGH_STEPS else float(np.median(steps)))
+    limit = limit_of(None if len(logs) <= ENOUGH_STEPS else float(np.median(steps)))
     smallest_split = min((least_step(shares) for _, shares in visible_splits(known)), default=largest + 1)
-    return largest < max(_CALM, limit) and largest < smallest_split
+    return largest < max(CALM, limit) and largest < smallest_split
 
 
 def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
@@ -219,10 +203,14 @@ def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -
     verdict.restatement = found or verdict.restatement
     if found is None or found.ratio is None or known.are_jumps_trusted:
         return rows
-    kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+    if not known.has_splits:
+        kind, cause = Doubt.UNIT, "another unit"
+    else:
+        kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+        cause = f"adjusted for a {kind.value} that is not known"
     reason = (
         f"it is one of {len(found.times)} days from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d} that come "
-        f"divided by {found.ratio.normalize():f}: as if adjusted for a {kind.value} that is not known"
+        f"divided by {found.ratio.normalize():f}: as if {cause}"
     )
     again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
     verdict.held += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
@@ -254,7 +242,7 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
     if size <= QUESTIONED:
         return None
     said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
-    if fetcher is Fetcher.DAILY_BARS and (factor := split_factor(size)) is not None:
+    if fetcher is Fetcher.DAILY_BARS and known.has_splits and (factor := split_factor(size)) is not None:
         return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= NEVER else Doubt.JUMP
     return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
@@ -262,30 +250,33 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
 
 def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
     """Two providers mean different prices: which of them is right, a person says. What is not final may differ."""
-    if known.are_jumps_trusted or row.observed_at in known.provisional:
+    if known.are_jumps_trusted or row.observed_at in known.provisional or not known.others:
         return None
-    exact = known.others.get(row.observed_at)
-    near = known.others.values() if fetcher is Fetcher.QUOTE else [exact] if exact is not None else []
-    for other in near:
-        if abs(log(float(row.close) / float(other.value))) > _AGREED:
+    for other in _of_its_time(known.others, row, fetcher):
+        if not _do_agree(row, other) and not _is_seconded(known, row, fetcher):
             when = f"{other.at:%Y-%m-%d %H:%M} UTC" if fetcher is Fetcher.QUOTE else f"{other.at:%Y-%m-%d}"
             said = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
             return Doubted(row, Doubt.DISAGREEMENT, f"{said}: more than a tenth apart")
     return None
 
 
-@dataclass(slots=True)
-class _Level:
-    """Values that follow each other without a break."""
+def _of_its_time(said: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
+    if fetcher is Fetcher.QUOTE:
+        return said.values()
+    return [said[row.observed_at]] if row.observed_at in said else []
 
-    steps: list[Step]
 
-    @property
-    def is_anchored(self) -> bool:
-        return any(step.is_anchor for step in self.steps)
+def _do_agree(row: Observation, other: Rival) -> bool:
+    return abs(log(float(row.close) / float(other.value))) <= _AGREED
 
-    def is_confirmed(self, fetcher: Fetcher, needed: int) -> bool:
-        return are_confirmed({step.at for step in self.steps}, fetcher, needed)
+
+def _is_seconded(known: Known, row: Observation, fetcher: Fetcher) -> bool:
+    """Whether another provider says the same of its time, though that may be held: two that see one move confirm it."""
+    return any(
+        _do_agree(row, other)
+        for said in (known.others, known.unsettled)
+        for other in _of_its_time(said, row, fetcher)
+    )
 
 
 def _in_company(
@@ -299,180 +290,23 @@ def _in_company(
     if not rows or (is_one and all(_is_near(row, point) for row in rows for point in known.anchors)):
         return rows  # nearly every answer about a latest price ends here
     of = known.of_todays_shares
-    steps = [Step(point.at, of(point.value, point.at), is_anchor=True) for point in known.anchors]
-    stamps = {row.observed_at for row in rows}
+    steps = [_step(known, row, fetcher) for row in rows]
+    stamps, believed = {step.at for step in steps}, {step.at for step in steps if step.is_anchor}
+    steps += [Step(p.at, of(p.value, p.at), is_anchor=True) for p in known.anchors if p.at not in believed]
     steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
-    # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
-    steps += [
-        Step(
-            row.observed_at,
-            of(row.close, row.observed_at),
-            row,
-            is_anchor=known.stored.get(row.observed_at) == row.close,
-        )
-        for row in rows
-    ]
-    steps.sort(key=lambda step: step.at)
-    typical = _typical(steps)
-    levels = _levels(known, steps, typical)
-    if len(levels) == 1:
-        return rows
-    doubts = _doubted(known, levels, fetcher, typical, needed)
+    doubts = doubted(known, steps, fetcher, needed)
     verdict.held.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
 
 
+def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
+    step = step_of(known, row.observed_at, row.close, row.volume)
+    step.row = row
+    # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
+    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_seconded(known, row, fetcher)
+    return step
+
+
 def _is_near(row: Observation, point: Point) -> bool:
     return 0.77 < float(row.close) / float(point.value) < 1.3
-
-
-def _typical(steps: Sequence[Step]) -> float | None:
-    """The median step of a long answer, as a logarithm; None if it is too short to tell."""
-    if len(steps) <= _ENOUGH_STEPS:
-        return None
-    return median(abs(log(b.value / a.value)) for a, b in pairwise(steps))
-
-
-def _limit(typical: float | None) -> float:
-    """The largest step to a value that follows the last without a question."""
-    return QUESTIONED if typical is None else min(max(_CALM, _TYPICAL * typical), log(1.5))
-
-
-def _levels(known: Known, steps: Sequence[Step], typical: float | None) -> list[_Level]:
-    limit = _limit(typical)
-    levels = [_Level([steps[0]])]
-    for before, step in pairwise(steps):
-        size = abs(log(step.value / before.value))
-        if size > limit * _stretch(before, step) or known_split(known, before, step) is not None:
-            levels.append(_Level([]))
-        levels[-1].steps.append(step)
-    return levels
-
-
-def _stretch(a: Step, b: Step) -> float:
-    """How much larger a step may be because of the time that lies between."""
-    return sqrt(max(1.0, abs(b.at - a.at) / _PATIENCE))
-
-
-def _doubted(
-    known: Known, levels: list[_Level], fetcher: Fetcher, typical: float | None, needed: int
-) -> list[Doubted]:
-    """Walk from the surest level to both ends; each is compared with the nearest that is believed."""
-    surest = _surest(known, levels)
-    doubts: list[Doubted] = []
-    for ahead, is_backwards in ((levels[surest + 1 :], False), (levels[:surest][::-1], True)):
-        believed = levels[surest]
-        wrong: _Wrong | None = None
-        for index, level in enumerate(ahead):
-            doubt = None
-            if not level.is_anchored:
-                beyond = ahead[index + 1] if index + 1 < len(ahead) else None
-                if wrong is not None and not wrong.ends_at(level, believed, is_backwards=is_backwards):
-                    doubt = wrong.doubt
-                else:
-                    doubt = _look(
-                        *(known, believed, level, beyond, fetcher, typical, needed),
-                        is_backwards=is_backwards,
-                    )
-                    wrong = None if doubt is None else _Wrong(believed, level, doubt, is_backwards)
-            if doubt is None:
-                believed, wrong = level, None
-            else:
-                doubts += [Doubted(step.row, *doubt) for step in level.steps if step.row is not None]
-    return doubts
-
-
-def _surest(known: Known, levels: list[_Level]) -> int:
-    """The level that is anchored, else the longest. Of two that a known split parts, the later needs none undone."""
-    surest = max(range(len(levels)), key=lambda i: (levels[i].is_anchored, len(levels[i].steps), i))
-    while surest + 1 < len(levels) and not levels[surest].is_anchored:
-        if known_split(known, levels[surest].steps[-1], levels[surest + 1].steps[0]) is None:
-            break
-        surest += 1
-    return surest
-
-
-class _Wrong:
-    """A stretch of levels that are wrong by one factor: true moves within it do not make it right."""
-
-    def __init__(self, believed: _Level, level: _Level, doubt: tuple[Doubt, str], is_backwards: bool) -> None:
-        self.doubt = doubt
-        self._level = level
-        self._by = _step(believed, level, is_backwards=is_backwards)
-
-    def ends_at(self, level: _Level, believed: _Level, *, is_backwards: bool) -> bool:
-        """Whether this level takes the factor back, or is soon where the last believed one was."""
-        step = _step(self._level, level, is_backwards=is_backwards)
-        near, far = _facing(believed, level, is_backwards=is_backwards)
-        is_back = abs(far.at - near.at) < SOON and abs(log(far.value / near.value)) < 2 * QUESTIONED
-        self._level = level
-        return is_back or abs(step + self._by) < QUESTIONED
-
-
-def _facing(one: _Level, next_: _Level, *, is_backwards: bool) -> tuple[Step, Step]:
-    """The values of two levels that are nearest to each other on a walk from the first to the second."""
-    return (one.steps[0], next_.steps[-1]) if is_backwards else (one.steps[-1], next_.steps[0])
-
-
-def _step(one: _Level, next_: _Level, *, is_backwards: bool) -> float:
-    near, far = _facing(one, next_, is_backwards=is_backwards)
-    return log(far.value / near.value)
-
-
-def _look(
-    known: Known,
-    believed: _Level,
-    level: _Level,
-    beyond: _Level | None,
-    fetcher: Fetcher,
-    typical: float | None,
-    needed: int,
-    *,
-    is_backwards: bool,
-) -> tuple[Doubt, str] | None:
-    """Why a level cannot be believed beside the one that is; None if it can. `beyond` comes after it on the walk."""
-    near, far = _facing(believed, level, is_backwards=is_backwards)
-    step = log(far.value / near.value)
-    size, stretch = abs(step), _stretch(near, far)
-    said = (
-        f"{far.value:g} of {far.at:%Y-%m-%d} is {exp(size):.3g} times {'above' if step > 0 else 'below'} "
-        f"{near.value:g} of {near.at:%Y-%m-%d}"
-    )
-    if size >= NEVER:
-        if (unit := unit_factor(size)) is not None:
-            return Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})"
-        return Doubt.JUMP, f"{said}: no price moves so far in a step"
-    if beyond is not None and len(level.steps) <= _LONGEST_SPIKE:
-        back = beyond.steps[-1] if is_backwards else beyond.steps[0]
-        if abs(log(back.value / near.value)) < max(size * 0.15, 0.01):
-            return Doubt.SPIKE, f"{said}, and back at once"
-    later, earlier = (believed, level) if is_backwards else (level, believed)
-    is_true_move = size < _CRASH and is_heavy(later.steps[0], earlier.steps)
-    if not is_true_move and (ex_on := known_split(known, near, far)) is not None:
-        return (
-            Doubt.SPLIT,
-            f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
-        )
-    if size <= QUESTIONED:
-        return None
-    factor = split_factor(size) if fetcher is Fetcher.DAILY_BARS and not is_true_move else None
-    # Where all splits are named, or applied, a step that stays is one that was forgotten.
-    is_raw = not known.are_splits_told and all(
-        step.row is None or step.row.adjustment is Adjustment.RAW for step in level.steps
-    )
-    if level.is_confirmed(fetcher, needed):
-        if factor is not None and not is_raw:
-            return Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1) that the source forgot to apply"
-        return None
-    if factor is not None and is_backwards and is_raw and len(believed.steps) > 1:
-        return None  # the days after it are here, and stay on their level
-    if factor is not None:
-        return (
-            Doubt.SPLIT,
-            f"{said}: looks like a split ({factor} to 1); held until the days after it confirm it",
-        )
-    limit = max(_LIMITS.get(fetcher, 0.0), _TYPICAL * (typical or 0.0)) * stretch
-    if size > limit and not is_true_move:
-        return Doubt.JUMP, f"{said}: held until more values confirm it"
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from pricing_pipeline.bars import Bars, StoredValues, by_symbol, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
-from pricing_pipeline.domain import Adjust, Adjustment, Call, Observation, Stored, Window
+from pricing_pipeline.domain import Adjust, Adjustment, Call, Fetcher, Observation, Stored, Window
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival
+from pricing_pipeline.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -109,6 +110,24 @@ def known(connection: Connection, call: Call, observations: Iterable[Observation
     }
     rows = driver_rows(connection, driver_query("prices.known"), parameters)
     return {row[0]: _known(*row) for row in rows}
+
+
+def trading(
+    connection: Connection, call: Call, observations: Sequence[Observation]
+) -> Mapping[str, tuple[Traded, ...]]:
+    """The trading on the twenty stored days before those of an answer, by symbol; of those that have any."""
+    if call.fetcher is not Fetcher.DAILY_BARS:
+        return {}
+    firsts = {symbol: first for symbol, (first, _) in spans(observations).items()}
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": arrays.texts(firsts),
+        "first_times": arrays.plain(firsts.values()),
+    }
+    found: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
+    for symbol, *day in driver_rows(connection, driver_query("prices.trading"), parameters):
+        found[symbol] += (Traded(*day),)
+    return found
 
 
 def store(

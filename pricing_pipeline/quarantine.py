@@ -14,10 +14,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from pricing_pipeline.bars import by_symbol
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue, SymbolFailure, storable
 from pricing_pipeline.exact import to_decimal
-from pricing_pipeline.knowledge import Doubt, Doubted, Point
+from pricing_pipeline.knowledge import Doubt, Doubted, Point, Rival
 
 MAX_BODY = 1_000_000
 """Bytes of an answer that are kept, before they are packed."""
@@ -143,6 +144,26 @@ def witnesses(connection: Connection, call: Call, symbols: Sequence[str]) -> Map
     parameters = {"data_type": call.data_type, "provider": call.provider, "symbols": list(symbols)}
     for row in connection.execute(query("quarantine.witnesses"), parameters):
         found[row.symbol] += (Point(row.observed_at, row.value),)
+    return found
+
+
+def rivals(
+    connection: Connection, call: Call, observations: Sequence[Observation]
+) -> Mapping[str, Mapping[datetime, Rival]]:
+    """What other providers said of the times of an answer's values, and was held, by symbol and time."""
+    rows = by_symbol(observations)
+    found: defaultdict[str, dict[datetime, Rival]] = defaultdict(dict)
+    parameters = {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "symbols": list(rows),
+        "first_times": [min(row.observed_at for row in mine) for mine in rows.values()],
+        "last_times": [max(row.observed_at for row in mine) for mine in rows.values()],
+        "currencies": [mine[0].currency for mine in rows.values()],
+        "bases": [mine[0].adjustment.value for mine in rows.values()],
+    }
+    for row in connection.execute(query("quarantine.rivals"), parameters):
+        found[row.symbol][row.observed_at] = Rival(row.observed_at, row.value, row.provider)
     return found
 
 

@@ -5,10 +5,11 @@ Pure functions; which of the two values is then believed is decided in plausibil
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from math import log
+from decimal import Decimal
+from math import exp, log
 from statistics import median
 
 from pricing_pipeline.domain import Fetcher, Observation
@@ -17,17 +18,22 @@ from pricing_pipeline.knowledge import Known
 QUESTIONED = log(1.3)
 """A larger step asks for a reason."""
 NEVER = log(20.0)
-"""A factor of 20 within a step is believed of nobody, however often it is repeated."""
+"""A factor of 20 within a step is believed of nobody without heavy trading, however often it is repeated."""
 QUOTE_LIMIT = log(3.0)
 """How far a quote may be from the last, before it is held until others confirm it."""
 _QUOTE_SPAN = timedelta(hours=1)
 """Quotes come by the minute: they confirm each other only when they are that far apart."""
 SOON = timedelta(days=30)
-_HEAVY = 4.0
+_HEAVY = 2.5
 """So many times the usual shares, and the usual money, speak for a true move.
 
-One of them is not enough: a split moves as many more shares as it has made of one, and one of prices alone more money.
+One of them is not enough: a split moves as many more shares as it has made of one, and a price that is wrong alone
+more money. Half as many times as the price has moved it must be, too: a busy day is no proof of a hundredfold price.
 """
+_BELIEVABLE = 10_000
+"""More than so many times the usual shares are a mistake of their own, and prove nothing."""
+_USUAL, _FEWEST_USUAL = 20, 3
+"""Days before that tell what is usual."""
 _SPLITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18)
 _SPLIT_TOLERANCE = 0.10
 _LEAST_KNOWN = log(1.2)
@@ -36,30 +42,45 @@ _LEAST_KNOWN = log(1.2)
 
 @dataclass(slots=True)
 class Step:
-    """One value in the order of time. Only `row`s are judged; the others are there to be compared with."""
+    """One value in the order of time. Only `row`s are judged; the others are there to be compared with.
+
+    `value` is of today's shares, and so are the `shares` that were traded: 0 where that is not known.
+    """
 
     at: datetime
     value: float
     row: Observation | None = None
     is_anchor: bool = False
+    shares: float = 0.0
 
 
-def is_heavy(first: Step, earlier: Iterable[Step]) -> bool:
-    """Whether far more shares, and far more money, were traded on the day of a step than on the days before it."""
-    if first.row is None or not first.row.volume:
+def is_traded(known: Known, steps: Sequence[Step], place: int, size: float) -> bool:
+    """Whether the trading on the day at `place` proves a move of `size`, as a logarithm: steps are in order of time.
+
+    A split, or prices in another unit, leave shares or money as usual. A true move multiplies both.
+    """
+    first = steps[place]
+    if not first.shares:
         return False
-    usual = [step.row for step in earlier if step.row is not None and step.row.volume][-20:]
-    return len(usual) >= 3 and all(
-        traded(first.row) > _HEAVY * median(traded(row) for row in usual) for traded in (_shares, _money)
-    )
+    usual = [step for step in steps[max(0, place - 3 * _USUAL) : place] if step.shares][-_USUAL:]
+    usual = [*_past(known, _USUAL - len(usual)), *usual]
+    if len(usual) < _FEWEST_USUAL:
+        return False
+    shares = first.shares / median(step.shares for step in usual)
+    money = first.shares * first.value / median(step.shares * step.value for step in usual)
+    return min(shares, money) > max(_HEAVY, exp(size) / 2) and shares < _BELIEVABLE
 
 
-def _shares(row: Observation) -> float:
-    return float(row.volume or 0)
+def _past(known: Known, at_most: int) -> list[Step]:
+    """The newest days before the answer's of which the trading is known."""
+    days = known.trading[max(0, len(known.trading) - at_most) :]
+    return [step_of(known, day.at, day.close, day.volume) for day in days]
 
 
-def _money(row: Observation) -> float:
-    return _shares(row) * float(row.close)
+def step_of(known: Known, at: datetime, close: Decimal, volume: Decimal | None) -> Step:
+    """A day as a step, of today's shares. A split changes their number, and not what was paid for all of them."""
+    value = known.of_todays_shares(close, at)
+    return Step(at, value, shares=float(volume or 0) * float(close) / value)
 
 
 def are_confirmed(times: Collection[datetime], fetcher: Fetcher, needed: int) -> bool:

@@ -19,6 +19,7 @@ _OVERTAKEN = f"{_TESTS}/integration/test_overtaken.py"
 _LEVELS = f"{_TESTS}/integration/test_levels.py"
 _EMPTY = f"{_TESTS}/integration/test_empty_answers.py"
 _BARS = f"{_TESTS}/unit/test_bars.py"
+_MOVES = f"{_TESTS}/unit/test_true_moves.py"
 _FIELDS = f"{_TESTS}/unit/test_fields.py"
 _PARTS = f"{_TESTS}/integration/test_parts_of_bars.py"
 _QUOTES = f"{_TESTS}/integration/test_quotes.py"
@@ -830,10 +831,34 @@ MUTANTS = (
     Mutant(
         "what another provider contradicts is believed",
         "pricing_pipeline/plausibility.py",
-        "_disagreement",
-        "> _AGREED:",
-        "> 100 * _AGREED:",
+        "_do_agree",
+        "<= _AGREED",
+        "<= 100 * _AGREED",
         (_OPINIONS,),
+    ),
+    Mutant(
+        "shares alone prove a move",
+        "pricing_pipeline/steps.py",
+        "is_traded",
+        "min(shares, money)",
+        "shares",
+        (_MOVES,),
+    ),
+    Mutant(
+        "a wrong stretch is looked at up to its next step alone",
+        "pricing_pipeline/levels.py",
+        "",
+        "if level.is_anchored or len(values) > _LONGEST_SPIKE:",
+        "if True:",
+        (_MOVES,),
+    ),
+    Mutant(
+        "a rival's held word confirms nothing",
+        "pricing_pipeline/judgement.py",
+        "judged",
+        "unsettled=rivals.get(symbol, {}),",
+        "",
+        (f"{_TESTS}/integration/test_true_moves.py",),
     ),
     Mutant(
         "what a person took back comes back",
@@ -847,8 +872,8 @@ MUTANTS = (
         "a crash is named as an untold split",
         f"{_FUNCTIONS}/actions_by_hand.sql",
         "untold_splits",
-        "AND (s.volume > 4 * s.usual_volume AND s.money > 4 * s.usual_money) IS NOT TRUE",
-        "",
+        "greatest(2.5, exp(abs(s.step)) / 2)",
+        "1e9",
         (
             f"{_TESTS}/orchestration/test_checks.py::test_f5_yfinance_a_split_that_nobody_told_fails_a_check_and_a_crash_does_not",
         ),

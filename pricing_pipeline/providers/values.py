@@ -469,4 +469,5 @@ def merge(answers: Sequence[Answer]) -> Answer:
         actions=tuple(item for answer in answers for item in answer.actions),
         actions_since={symbol: day for answer in answers for symbol, day in answer.actions_since.items()},
         unread={symbol: days for answer in answers for symbol, days in answer.unread.items()},
+        unsplit=frozenset().union(*(answer.unsplit for answer in answers)),
     )

@@ -182,6 +182,8 @@ def read_series(
         if chart is None:
             return Answer(empty=frozenset({symbol}))
         answer = settle_days(symbol, _bars(chart, meta, unit), window)
+        if meta.instrument in _UNSPLIT:
+            answer = replace(answer, unsplit=frozenset({symbol}))
         return answer if answer.failures else _with_actions(answer, chart, meta, series, unit, window, now)
     except Implausible as fault:
         message = (

@@ -372,8 +372,11 @@ def test_f5_what_a_fund_pays_out_of_gains_is_no_event() -> None:
 
 def test_what_has_no_splits_is_as_traded_wherever_the_answer_ends() -> None:
     body = chart({"2026-09-01T00:00": 1.1220825910568237}, instrumentType="CURRENCY")
-    (bar,) = parse(body).observations
+    answer = parse(body)
+    (bar,) = answer.observations
     assert (bar.adjustment, str(bar.close)) == (Adjustment.RAW, "1.1220826")
+    assert answer.unsplit == {"AAPL"}
+    assert parse(chart({"2026-09-01T00:00": 1.12})).unsplit == frozenset()
 
 
 def test_f5_splits_and_dividends_come_along_as_they_were_on_their_day() -> None:

@@ -229,6 +229,14 @@ COMMENT ON FUNCTION pricing.note_judged(text, text, timestamptz) IS
     'Held values of an instrument were judged anew with the actions that were recorded until then. What came by one ratio is asked for once more.';
 
 
+CREATE OR REPLACE FUNCTION pricing.has_splits(asset_class text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = '' AS $$
+    SELECT asset_class <> ALL (ARRAY['commodity', 'crypto', 'currency', 'future', 'fx', 'index', 'inventory'])
+$$;
+COMMENT ON FUNCTION pricing.has_splits(text) IS
+    'Whether instruments of a class may be split. Of others a step of any size is a true move or a mistake, unless a split of one is known.';
+
+
 CREATE OR REPLACE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamptz[], last_times timestamptz[])
 RETURNS TABLE (symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamptz, earlier_recorded timestamptz,
                same_times timestamptz[], same_recorded timestamptz[])

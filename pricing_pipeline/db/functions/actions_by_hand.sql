@@ -108,8 +108,8 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
         SELECT (h.observed_at AT TIME ZONE 'UTC')::date AS day, h.volume,
                h.volume * (h.amount / 10::float8 ^ h.scale) AS money, (lag(h.observed_at) OVER w AT TIME ZONE 'UTC')::date AS day_before,
                ln(h.amount / 10::float8 ^ h.scale) - lag(ln(h.amount / 10::float8 ^ h.scale)) OVER w AS step,
-               avg(h.volume) OVER before AS usual_volume,
-               avg(h.volume * (h.amount / 10::float8 ^ h.scale)) OVER before AS usual_money
+               nullif(avg(h.volume) OVER before, 0) AS usual_volume,
+               nullif(avg(h.volume * (h.amount / 10::float8 ^ h.scale)) OVER before, 0) AS usual_money
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.amount > 0 AND h.adjustment = 'raw'
           AND h.observed_at >= first_day::timestamp AT TIME ZONE 'UTC' AND h.observed_at < (last_day + 1)::timestamp AT TIME ZONE 'UTC'
@@ -118,10 +118,12 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     FROM steps s
     CROSS JOIN LATERAL (SELECT x.factor FROM unnest(ARRAY[2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18]) AS x (factor)
                         ORDER BY abs(abs(s.step) - ln(x.factor)) LIMIT 1) f
-    -- As values are judged: a tenth around a whole factor, over a week or less, and no day of such trading, in shares and in money,
-    -- that it was a crash.
+    -- As values are judged (steps.py): a tenth around a whole factor, over a week or less, and no day whose trading, in shares and
+    -- in money, proves a true move.
     WHERE abs(abs(s.step) - ln(f.factor)) <= 0.1 AND s.day - s.day_before <= 7
-      AND (s.volume > 4 * s.usual_volume AND s.money > 4 * s.usual_money) IS NOT TRUE
+      AND (least(s.volume / s.usual_volume, s.money / s.usual_money) > greatest(2.5, exp(abs(s.step)) / 2)
+           AND s.volume < 10000 * s.usual_volume) IS NOT TRUE
+      AND (SELECT pricing.has_splits(r.asset_class) FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
       AND NOT EXISTS (SELECT FROM pricing.data_type_registry r
                       JOIN pricing.corporate_actions a ON a.asset_class = r.asset_class AND a.symbol = wanted_symbol AND a.kind = 'split'
                       WHERE r.data_type = wanted_type AND a.ex_on > s.day_before AND a.ex_on <= s.day)

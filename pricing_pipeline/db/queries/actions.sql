@@ -50,7 +50,8 @@ SELECT pricing.note_judged(:asset_class, :symbol, CAST(:until AS timestamptz));
 
 -- name: known_basis
 -- What tells a restated bar from a corrected one, for each symbol of an answer.
-SELECT symbol, adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded
+SELECT symbol, (SELECT pricing.has_splits(r.asset_class) FROM pricing.data_type_registry r WHERE r.data_type = :data_type),
+       adjustment, split_days, split_ratios, newest_recorded, earlier_recorded, same_times, same_recorded
 FROM pricing.known_basis(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]), CAST(:last_times AS timestamptz[]));
 
 -- name: note_overlap

@@ -59,6 +59,16 @@ LEFT JOIN LATERAL (
 LEFT JOIN pricing.peers(:data_type, CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]),
                         CAST(:last_times AS timestamptz[])) p ON :is_latest AND p.peer_symbol = k.symbol;
 
+-- name: trading
+-- Volumes and closes of the twenty stored days before an answer's, for each symbol, the oldest first.
+SELECT w.symbol, h.observed_at, h.amount * ('1e-' || h.scale)::numeric, h.volume
+FROM unnest(CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[])) AS w (symbol, first_at)
+CROSS JOIN LATERAL (
+    SELECT x.* FROM pricing.price_history x
+    WHERE x.data_type = :data_type AND x.symbol = w.symbol AND x.observed_at < w.first_at AND x.volume > 0
+    ORDER BY x.observed_at DESC LIMIT 20) h
+ORDER BY w.symbol, h.observed_at;
+
 -- name: latest
 -- Latest prices of some symbols, of one data type or all, with age in seconds, freshness, and whether they are paused.
 SELECT l.data_type, l.symbol, l.amount, l.scale, l.currency, l.observed_at, l.fetched_at, l.provider,

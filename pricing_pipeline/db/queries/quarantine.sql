@@ -12,6 +12,27 @@ WHERE q.data_type = :data_type AND q.provider = :provider AND q.symbol = ANY (CA
   AND q.status = 'held' AND q.kind IN ('jump', 'split', 'spike') AND q.observed_at IS NOT NULL
 ORDER BY q.symbol, q.observed_at;
 
+-- name: rivals
+-- What other providers said of the same times of some symbols, and was held: the newest word of each, on the same basis. Their
+-- quotes are of a quarter of an hour around, and no later ones of them are believed.
+SELECT DISTINCT ON (q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.observed_at END)
+       q.symbol, q.observed_at, (q.bar ->> 'close')::numeric AS value, q.provider
+FROM (SELECT r.fetcher = 'quote' AS is_quote,
+             CASE WHEN r.fetcher = 'quote' THEN interval '15 minutes' ELSE interval '0' END AS around,
+             pricing.types_alike(:data_type) || CAST(:data_type AS text) AS types
+      FROM pricing.data_type_registry r WHERE r.data_type = :data_type OFFSET 0) k
+CROSS JOIN unnest(CAST(:symbols AS text[]), CAST(:first_times AS timestamptz[]), CAST(:last_times AS timestamptz[]),
+                  CAST(:currencies AS text[]), CAST(:bases AS text[])) AS w (symbol, first_at, last_at, currency, basis)
+JOIN pricing.quarantined_values q ON q.data_type = ANY (k.types) AND q.symbol = w.symbol
+     AND q.observed_at BETWEEN w.first_at - k.around AND w.last_at + k.around
+WHERE q.provider <> :provider AND q.status = 'held' AND q.bar IS NOT NULL AND (q.bar ->> 'close')::numeric > 0
+  AND (pricing.is_of_level(q.kind) OR q.kind = 'disagreement')
+  AND (q.bar ->> 'currency' = w.currency) IS NOT FALSE AND q.bar ->> 'adjustment' = w.basis
+  AND NOT EXISTS (SELECT FROM pricing.price_history h
+                  WHERE (h.data_type, h.symbol, h.provider) = (q.data_type, q.symbol, q.provider)
+                    AND h.observed_at >= q.observed_at AND (k.is_quote OR h.observed_at = q.observed_at))
+ORDER BY q.symbol, q.data_type, q.provider, CASE WHEN NOT k.is_quote THEN q.observed_at END, q.observed_at DESC, q.last_seen_at DESC;
+
 -- name: counts
 -- Values that wait for a person, by data type, provider and kind: how many, of how many symbols, and when one last came.
 SELECT data_type, provider, kind, count(*) AS held, count(DISTINCT symbol) AS symbols, max(last_seen_at) AS last_seen_at
