@@ -341,7 +341,15 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
     assert functions
     for name, config, is_definer in functions:
         # Without a path of their own they can be inlined; all that they name is qualified or arithmetic.
-        inlined = ("same_amount", "same_part", "kept_text", "clock", "is_document", "is_of_level")
+        inlined = (
+            "same_amount",
+            "same_part",
+            "kept_text",
+            "clock",
+            "is_document",
+            "is_of_level",
+            "is_unreadable",
+        )
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]
             assert paths == ["search_path=pg_temp"], name
