@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline import actions, judgement, prices
+from pricing_pipeline import actions, judgement, known_values, prices
 from pricing_pipeline.bars import Bars
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain import Answer, Call, Fetcher, Observation, Task, Window
@@ -154,7 +154,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
         )
         answer = Answer(observations=rows)
         with engine.begin() as connection:
-            known = actions.refined(connection, call, answer, prices.known(connection, call, rows))
+            known = actions.refined(connection, call, answer, known_values.load(connection, call, rows))
             verdicts = judgement.judged(connection, call, rows, known)
             good = verdicts[symbol].good
             if len(good) != len(rows):

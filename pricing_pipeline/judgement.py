@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from pricing_pipeline import prices, quarantine
+from pricing_pipeline import known_values, quarantine
 from pricing_pipeline.bars import by_symbol, of_symbols
 from pricing_pipeline.domain import (
     Answer,
@@ -38,7 +38,7 @@ def judged(
         rows = of_symbols(given, doubted)
         witnesses = quarantine.witnesses(connection, call, doubted)
         rivals = quarantine.rivals(connection, call, rows)
-        trading = prices.trading(connection, call, rows)
+        trading = known_values.trading(connection, call, rows)
         more = {
             symbol: replace(
                 known[symbol],

@@ -24,6 +24,7 @@ from pricing_pipeline import (
     closed_days,
     documents,
     judgement,
+    known_values,
     limits,
     prices,
     quarantine,
@@ -209,7 +210,7 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
         )
         if news is not None:
             return _all_stored(call, observations, news, 0)
-    known = prices.known(connection, call, observations)
+    known = known_values.load(connection, call, observations)
     for symbol, verdict in judgement.verdicts(call, observations, known).items():
         newest = known[symbol].newest_at
         if verdict.held or verdict.other_basis:
@@ -294,7 +295,7 @@ def _store(
     answer = fetched.answer
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     given = of_symbols(answer.observations, ids)
-    known = prices.known(connection, call, given)
+    known = known_values.load(connection, call, given)
     if call.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV):
         known = actions.refined(connection, call, answer, known)
     verdicts = closed_days.held(connection, call, judgement.judged(connection, call, given, known))

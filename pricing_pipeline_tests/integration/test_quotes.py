@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import judgement, prices, queue, quotes
+from pricing_pipeline import judgement, known_values, prices, queue, quotes
 from pricing_pipeline.domain import Adjustment, Answer, Call, Fetcher, Observation
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.settling import settle_answer
@@ -225,7 +225,7 @@ def test_b18_no_quote_is_stored_at_once_that_the_rules_would_hold(core: Core) ->
         ratio = ratios[int(call.symbols[0][1:])]
         row = observation(call.symbols[0], str(123 * int(float(ratio) * 10**5 + 0.5)) + "E-5", at)
         with core.engine.begin() as connection:
-            known = prices.known(connection, call, [row])
+            known = known_values.load(connection, call, [row])
         held = judgement.verdicts(call, [row], known)[row.symbol].held
         accepted = settle(core, call, row) is not None
         assert not (accepted and held), (ratio, held)

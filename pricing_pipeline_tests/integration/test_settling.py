@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import prices, queue
+from pricing_pipeline import known_values, prices, queue
 from pricing_pipeline.domain import Answer, Call, Fetcher
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.settling import settle_answer
@@ -26,7 +26,7 @@ def claimed(core: Core, *symbols: str) -> Call:
 def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | None:
     values = [observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols]
     with core.engine.begin() as connection:
-        known = prices.known(connection, call, values)
+        known = known_values.load(connection, call, values)
         return prices.settle(
             connection, call, values, known, http_status=200, wire_bytes=600, units_left=None
         )
@@ -65,7 +65,7 @@ def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -
     call = claimed(core, "AAPL", "IBM")
     values = [observation(symbol, "6.00", core.clock() - timedelta(hours=1)) for symbol in call.symbols]
     with core.engine.connect() as connection:
-        known = prices.known(connection, call, values)
+        known = known_values.load(connection, call, values)
         with pytest.raises(DBAPIError, match="the price of IBM is older"):
             prices.settle(connection, call, values, known, http_status=200, wire_bytes=600, units_left=None)
     assert core.latest("AAPL") is None
@@ -88,5 +88,5 @@ def test_a9_what_values_are_judged_by_is_found_without_reading_all_prices(core: 
     values = [observation(symbol, "1.01", core.clock()) for symbol in call.symbols]
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        assert len(prices.known(connection, call, values)) == 50
+        assert len(known_values.load(connection, call, values)) == 50
         assert rows_read(connection) - before < 500
