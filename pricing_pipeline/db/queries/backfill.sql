@@ -49,3 +49,7 @@ SELECT pricing.cancel_backfill(CAST(:backfill_id AS uuid));
 -- name: ended
 -- When a backfill ended, and when it was called off.
 SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
+
+-- name: waiting_refetches
+-- How many histories and bars are to be fetched again, and what they wait for.
+SELECT provider, data_type, waits_for, histories, bars FROM pricing.waiting_refetches();
