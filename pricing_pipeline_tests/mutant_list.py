@@ -390,9 +390,9 @@ MUTANTS = (
     Mutant(
         "a read asks for whatever it likes",
         f"{_FUNCTIONS}/demand.sql",
-        "admit_reads",
-        "RETURN admitted;",
-        "RETURN new_pairs;",
+        "room_for_reads",
+        "(60 - extract(epoch FROM spent))",
+        "1000000",
         (f"{_TESTS}/integration/test_caps.py::test_b7_reads_are_capped",),
     ),
     Mutant(
