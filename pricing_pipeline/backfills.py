@@ -157,6 +157,39 @@ def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | No
     return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
 
 
+_STANDINGS = {
+    "stored": "stored already",
+    "queued": "queued already",
+    "not_listed": "not listed yet on those days",
+    "empty": "known to have no values",
+    "nothing_yet": "without a trading day that is over",
+}
+
+
+def nothing_words(window: Window, standing: Mapping[str, int], left_out: Mapping[str, int]) -> str:
+    """Why nothing is asked for between two days, in a clause: what `standing` counts, beside what is left out."""
+    days = f"from {window.start} to {window.end}"
+    if not standing:
+        return f"nothing {days} is asked for"
+    if set(standing) == {"stored"}:
+        return f"everything{' else' if left_out else ''} {days} is stored already"
+    counts = ", ".join(f"{standing[name]} {words}" for name, words in _STANDINGS.items() if name in standing)
+    return f"nothing{' else' if left_out else ''} {days} is to be asked for: {counts}"
+
+
+def standing(
+    connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
+) -> dict[str, int]:
+    """How the instruments that a backfill does not leave out stand in these days, counted."""
+    parameters = {
+        "data_type": data_type,
+        "first_day": window.start,
+        "last_day": window.end,
+        "symbols": None if symbols is None else list(symbols),
+    }
+    return dict(connection.execute(query("backfill.standing"), parameters).scalar_one())
+
+
 def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
     """The same for each active type with a schedule or a history that leaves out some."""
     return {row.data_type: row.left_out for row in connection.execute(query("registry.left_out"))}

@@ -248,8 +248,7 @@ def _backfill(context: dg.AssetExecutionContext, refresher: Refresher, reporter:
         context.log.info(
             f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
             if plan.tasks
-            else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
-            f"{window.end} is stored already"
+            else f"{plan.data_type}: {reporter.nothing_words(plan, window, symbols)}"
         )
         if words := backfills.left_out_words(plan.left_out):
             context.log.warning(f"{plan.data_type}: {words}")

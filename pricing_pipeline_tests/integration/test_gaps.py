@@ -318,7 +318,7 @@ def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None
     assert core.tasks() == []
     cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "FB")
     said = cli("backfill", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run")
-    assert "everything from 2026-03-02 to 2026-03-20 is stored already" in said.stdout
+    assert "nothing from 2026-03-02 to 2026-03-20 is to be asked for: 5 known to have no values." in said.stdout
 
 
 # Following and calling off
