@@ -15,7 +15,8 @@ from pricing_pipeline.registry import reason
 from pricing_pipeline.subscriptions import SubscriptionManager
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, rows_read, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.integration.test_roles import a_login
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 template = sample_template
@@ -351,6 +352,22 @@ def test_b7_reads_that_go_past_the_caps_unseen_wait_for_the_next_minute(
         assert len(core.tasks()) == served
         clock.advance(61)
     assert core.one("SELECT count(*) FROM pricing.pair_requests WHERE kind = 'read'") == 0
+
+
+def test_a16_a_reader_sees_what_is_asked_for_and_not_who_reads(
+    core: Core, owner_url: str, server: TestServer, database_url: str
+) -> None:
+    user = core.one("SELECT session_user::text")
+    core.rows(
+        "INSERT INTO pricing.pair_requests (data_type, symbol, kind, user_id)"
+        " VALUES ('equity_quote', 'A', 'watched', NULL), ('equity_quote', 'B', 'read', :user)",
+        user=user,
+    )
+    core.rows("INSERT INTO pricing.read_charges VALUES (:user, pricing.clock(), 1)", user=user)
+    with a_login(server, database_url, "pricing_reader") as (name, url), psycopg.connect(url) as reader:
+        assert name != user
+        assert reader.execute("SELECT symbol FROM pricing.pair_requests").fetchall() == [("A",)]
+        assert reader.execute("SELECT FROM pricing.read_charges").fetchall() == []
 
 
 def test_b7_reads_that_wait_count_as_much_as_served_ones(core: Core, owner_url: str) -> None:
