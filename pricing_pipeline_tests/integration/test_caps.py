@@ -354,7 +354,7 @@ def test_b7_reads_that_go_past_the_caps_unseen_wait_for_the_next_minute(
     assert core.one("SELECT count(*) FROM pricing.pair_requests WHERE kind = 'read'") == 0
 
 
-def test_a16_a_reader_sees_what_is_asked_for_and_not_who_reads(
+def test_a_reader_sees_what_is_asked_for_and_not_who_reads(
     core: Core, owner_url: str, server: TestServer, database_url: str
 ) -> None:
     user = core.one("SELECT session_user::text")

@@ -474,8 +474,8 @@ def test_b9_old_tasks_go_though_a_clock_was_ahead_in_their_leaf(core: Core, cloc
 def test_b9_old_tasks_go_though_their_ids_are_the_highest(core: Core, clock: Clock) -> None:
     """A backlog of 10,000 tasks with lower ids hid them."""
     insert = (
-        "INSERT INTO pricing.api_call_queue_completed (id, data_type, symbol, window_start, window_end, provider, status,"
-        " priority, cadence_minutes, est_bytes, enqueued_at, attempt, max_attempts, errors, finished_at, ring)"
+        "INSERT INTO pricing.api_call_queue_completed (id, data_type, symbol, window_start, window_end, provider,"
+        " status, priority, cadence_minutes, est_bytes, enqueued_at, attempt, max_attempts, errors, finished_at, ring)"
         " SELECT :first + n, 'equity_quote', :name || n, '-infinity', 'infinity', 'twelvedata', 'completed', 1, 1, 600,"
         " pricing.clock(), 1, 4, '[]', pricing.clock(), floor(extract(epoch FROM pricing.clock()) / 604800)::bigint % 8"
         " FROM generate_series(1, CAST(:count AS integer)) AS n"
