@@ -205,7 +205,8 @@ def test_g6_a_backfill_counts_why_it_asks_for_nothing(
     core.rows("SELECT pricing.cover('equity_daily', ARRAY['GOOG', 'IBM'], '2012-01-01', '2012-12-31')")
     core.rows(
         "INSERT INTO pricing.price_history"
-        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at) VALUES ('equity_daily', 'IBM', '2012-12-28', 100, 2, 'twelvedata', 1, pricing.clock())"
+        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
+        " VALUES ('equity_daily', 'IBM', '2012-12-28', 100, 2, 'twelvedata', 1, pricing.clock())"
     )
     core.rows("SELECT tasks FROM pricing.plan_backfill('equity_daily', '2012-01-02', '2012-12-28')")
     said = cli(*YEAR_2012, "--dry-run")
