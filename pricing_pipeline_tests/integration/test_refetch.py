@@ -139,6 +139,15 @@ def test_f5_what_never_fits_keeps_nothing_of_its_provider_waiting(core: Core, cl
     assert waits(core) == {(TWELVEDATA, DAILY, "room"): (1, 0)}
 
 
+def test_f5_histories_go_on_beside_more_bars_than_fit(core: Core) -> None:
+    """Bars that are not taken this time need no room yet."""
+    spend(core, 0)
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 3000000")
+    not_final(core, DAILY, 1, 2500)
+    restated(core, DAILY, "S2501")
+    assert core.call("SELECT pricing.refetch_history()") == 501
+
+
 def test_f5_a_pair_that_was_restated_twice_is_planned_once(core: Core, clock: Clock) -> None:
     spend(core, 0)
     restated(core, DAILY, "S1")

@@ -78,11 +78,12 @@ BEGIN
         RETURN QUERY
         -- The smallest first: what never fits keeps nothing else waiting.
         SELECT f.data_type, f.symbol, f.from_day, f.is_history
-        FROM (SELECT x.*, sum(x.est_bytes) OVER smallest AS total,
-                     row_number() OVER (PARTITION BY x.is_history ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day) AS nth
-              FROM pricing.refetches() x WHERE x.provider = source.provider AND x.waits_for IS NULL
-              WINDOW smallest AS (ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day)) f
-        WHERE (room IS NULL OR f.total <= room) AND f.nth <= CASE WHEN f.is_history THEN 20 ELSE 500 END
+        FROM (SELECT y.*, sum(y.est_bytes) OVER (ORDER BY y.est_bytes, y.nth) AS total
+              FROM (SELECT x.*, row_number() OVER (PARTITION BY x.is_history
+                                                   ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day) AS nth
+                    FROM pricing.refetches() x WHERE x.provider = source.provider AND x.waits_for IS NULL) y
+              WHERE y.nth <= CASE WHEN y.is_history THEN 20 ELSE 500 END) f
+        WHERE room IS NULL OR f.total <= room
         ORDER BY 1, 2, 3;
     END LOOP;
 END $$;
