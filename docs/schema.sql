@@ -61,7 +61,7 @@ CREATE TABLE pricing.active_subscriptions (
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
 ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.active_subscriptions FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.active_subscriptions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.active_subscriptions TO pricing_reader;
@@ -610,7 +610,7 @@ END) STORED  -- The symbol while the holding is active.
 );
 CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT NULL);
 ALTER TABLE pricing.holdings ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
@@ -638,6 +638,7 @@ CREATE TABLE pricing.instruments (
 CREATE INDEX instruments_paused ON pricing.instruments USING btree (asset_class, symbol) WHERE ((update_mode <> 'api'::text) OR (NOT is_active));
 CREATE TRIGGER choose_calendar BEFORE INSERT OR UPDATE OF currency ON pricing.instruments FOR EACH ROW WHEN ((new.calendar IS NULL)) EXECUTE FUNCTION pricing.choose_calendar();
 CREATE TRIGGER instrument_paused AFTER UPDATE OF update_mode, is_active ON pricing.instruments FOR EACH ROW WHEN (((old.update_mode IS DISTINCT FROM new.update_mode) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.instrument_paused();
+CREATE TRIGGER keep_class BEFORE UPDATE OF asset_class, symbol ON pricing.instruments FOR EACH ROW WHEN (((old.asset_class IS DISTINCT FROM new.asset_class) OR (old.symbol IS DISTINCT FROM new.symbol))) EXECUTE FUNCTION pricing.keep_class();
 GRANT INSERT, SELECT, UPDATE ON TABLE pricing.instruments TO pricing_worker;
 GRANT SELECT ON TABLE pricing.instruments TO pricing_reader;
 GRANT SELECT ON TABLE pricing.latest_answers TO pricing_reader;
@@ -710,11 +711,15 @@ CREATE TABLE pricing.pair_requests (
     symbol text NOT NULL  -- What is asked for.
     kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk could not queue it, for another session was in the way.
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
+    user_id pricing.user_name  -- Whose read it is, against whose allowance it counts; NULL = no read of a client.
     CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
     CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['watched'::text, 'held'::text, 'read'::text, 'seen'::text, 'scheduled'::text])))
     CONSTRAINT symbol_is_sane CHECK ((length(symbol) <= 40))
 );
 CREATE INDEX pair_requests_pair ON pricing.pair_requests USING btree (data_type, symbol);
+ALTER TABLE pricing.pair_requests ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.pair_requests FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY worker_serves_all ON pricing.pair_requests FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_requests TO pricing_worker;
 GRANT SELECT ON TABLE pricing.pair_requests TO pricing_reader;
 
@@ -1033,6 +1038,20 @@ CREATE INDEX quarantined_values_to_ask ON pricing.quarantined_values USING btree
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.quarantined_values TO pricing_worker;
 GRANT SELECT ON TABLE pricing.quarantined_values TO pricing_reader;
 
+-- What workers have served of the reads of each user in the last minute. Only workers write it, one at a time, so no client keeps it locked.
+CREATE TABLE pricing.read_charges (
+    user_id pricing.user_name NOT NULL  -- Who has read what had to be fetched.
+    charged_at timestamp with time zone NOT NULL  -- When it was served.
+    pairs integer NOT NULL  -- How many pairs that were.
+    CONSTRAINT read_charges_pkey PRIMARY KEY (user_id, charged_at)
+    CONSTRAINT pairs_are_positive CHECK ((pairs > 0))
+);
+ALTER TABLE pricing.read_charges ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reader_sees_own ON pricing.read_charges FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY worker_serves_all ON pricing.read_charges FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.read_charges TO pricing_worker;
+GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
+
 -- Counts changes of the registry, so that the sensor knows when to reload the code location.
 CREATE TABLE pricing.registry_state (
     singleton boolean NOT NULL DEFAULT true  -- There is one row.
@@ -1163,12 +1182,12 @@ GRANT SELECT ON TABLE pricing.universe TO pricing_worker;
 
 -- What users have used of their new pairs a minute. Leaving gives nothing back, so coming and going is bounded, too.
 CREATE TABLE pricing.user_allowances (
-    user_id text NOT NULL  -- Who has begun to watch or hold something lately, or read what had to be fetched.
+    user_id text NOT NULL  -- Who has begun to watch or hold something lately.
     spent_until timestamp with time zone NOT NULL  -- Each new pair moves it on by its share of a minute; at most a minute ahead of now. In the past: nothing is used.
     CONSTRAINT user_allowances_pkey PRIMARY KEY (user_id)
 ) WITH (fillfactor=50);
 ALTER TABLE pricing.user_allowances ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees the rows of its own login only.
+CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR (user_id = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.user_allowances FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.user_allowances TO pricing_worker;
 GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;
@@ -1223,9 +1242,9 @@ GRANT EXECUTE ON FUNCTION pricing.adjustment_steps(text,text,boolean,timestamp w
 CREATE FUNCTION pricing.admit_pairs(user_id text, new_pairs integer, total bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.admit_pairs(text,integer,bigint) TO pricing_worker;
 
--- How many new pairs the reads of a user may ask for now: in a minute as many as it may begin to watch, and no more than it may watch at once. They count against the same allowance.
-CREATE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
-GRANT EXECUTE ON FUNCTION pricing.admit_reads(text,integer) TO pricing_worker;
+-- The reads that may be served now, of each user within its caps; the others wait. Lets one session at a time serve reads, until its transaction ends.
+CREATE FUNCTION pricing.admitted_reads() RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.admitted_reads() TO pricing_worker;
 
 -- Serves what is watched or held and was not yet: it has no demand, or was last judged for nobody, because another session was in the way of its request. Returns how many pairs that are.
 CREATE FUNCTION pricing.adopt_pairs() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, plan_cache_mode=force_generic_plan;
@@ -1369,7 +1388,7 @@ GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timesta
 CREATE FUNCTION pricing.check_user(user_id text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_worker;
 
--- Gives an instrument the calendar that the rules name, unless it has one.
+-- Gives an instrument the calendar that the rules name, unless it has one. Where none of its own fits, an ETF follows those of equities.
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a fifth of a second.
@@ -1450,6 +1469,10 @@ GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reade
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+
+-- Empties a leaf of a week that is over, unless somebody reads it, or tasks have finished in it since.
+CREATE FUNCTION pricing.empty_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.empty_leaf(text,timestamp with time zone) TO pricing_worker;
 
 -- A drain says that it is done. If another session has locked its row, its lease runs out.
 CREATE FUNCTION pricing.end_drain(ended uuid) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1538,6 +1561,10 @@ GRANT EXECUTE ON FUNCTION pricing.finish_held(bigint[],uuid,bigint) TO pricing_w
 CREATE FUNCTION pricing.fits_class(asset_class text, symbol text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fits_class(text,text) TO pricing_reader, pricing_worker;
 
+-- Of what is to be asked for once more, what the quotas of its providers have room for: of each provider at most 500 bars and 20 histories at a time.
+CREATE FUNCTION pricing.fitting_refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.fitting_refetches() TO pricing_worker;
+
 -- The largest prefix of a call's tasks that fits into the units and bytes that are left.
 CREATE FUNCTION pricing.fitting_tasks(tasks pricing.picked_task[], units_per_call integer, units_per_symbol integer, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.fitting_tasks(pricing.picked_task[],integer,integer,pricing.call_allowance) TO pricing_reader, pricing_worker;
@@ -1550,7 +1577,7 @@ GRANT EXECUTE ON FUNCTION pricing.follow_clock(timestamp with time zone) TO pric
 CREATE FUNCTION pricing.forget_route(wanted_type text, wanted_symbol text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_route(text,text) TO pricing_worker;
 
--- Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.
+-- Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.
 CREATE FUNCTION pricing.forget_views() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.forget_views() TO pricing_worker;
 
@@ -1594,6 +1621,10 @@ GRANT EXECUTE ON FUNCTION pricing.heed_units_left(text,text,integer,timestamp wi
 CREATE FUNCTION pricing.history(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, adjust text DEFAULT NULL::text) RETURNS TABLE(observed_at timestamp with time zone, open numeric, high numeric, low numeric, close numeric, volume numeric, currency text, provider text, fetched_at timestamp with time zone, adjustment text, call_id bigint, quality text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.history(text,text,date,date,timestamp with time zone,text) TO pricing_client, pricing_reader, pricing_worker;
 
+-- How the instruments that a backfill does not leave out stand between two days, counted: queued, stored (some value is), not_listed (yet), empty (the provider has none), or nothing_yet (nothing stored or answered).
+CREATE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.history_standing(text,date,date,text[]) TO pricing_reader, pricing_worker;
+
 -- Says that a user holds these pairs from now on, until they are released. Creates missing instruments (unverified) and queues what has no price: at_once, or as soon as a worker serves the request. Returns how many holdings are new.
 CREATE FUNCTION pricing.hold(user_id text, data_types text[], symbols text[], at_once boolean DEFAULT true) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.hold(text,text[],text[],boolean) TO pricing_worker;
@@ -1632,6 +1663,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_w
 -- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_worker;
+
+-- Whether finished tasks are kept in this leaf: not, if somebody has dropped it, or detached it to keep it.
+CREATE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_leaf(text) TO pricing_reader, pricing_worker;
 
 -- Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.
 CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp, stats_fetch_consistency=none;
@@ -1697,6 +1732,9 @@ GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 CREATE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamp with time zone, by_whom text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.keep_action(pricing.corporate_actions,timestamp with time zone,text,text) TO pricing_worker;
 
+-- Refuses another class or symbol for an instrument that is watched, held or priced: its pairs would go on without an instrument.
+TRIGGER FUNCTION pricing.keep_class() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
 -- The source's spelling of a price, where that is not the amount with so many decimals; NULL = it is.
 CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
@@ -1759,6 +1797,10 @@ GRANT EXECUTE ON FUNCTION pricing.look_again(text,text) TO pricing_worker;
 -- The probe's worker was lost, which says nothing about the provider: another one may be made at once; if its row is locked, when the lease of the probe is over.
 CREATE FUNCTION pricing.lose_probe(wanted_provider text, lost bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lose_probe(text,bigint) TO pricing_worker;
+
+-- Makes leaves of finished tasks that were dropped, with what is in the leaf for the rest of them. For the owner; an upgrade does it.
+CREATE FUNCTION pricing.make_leaves() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.make_leaves() TO pricing_worker;
 
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
@@ -1922,7 +1964,7 @@ GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pric
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.pick_tasks(text,pricing.call_allowance,integer,integer,integer,bigint) TO pricing_worker;
 
--- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = everything else is there.
+-- Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.
 CREATE FUNCTION pricing.plan_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[], run text DEFAULT NULL::text, OUT backfill_id uuid, OUT tasks integer, OUT left_out jsonb) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO pricing_worker;
 
@@ -2001,9 +2043,17 @@ GRANT EXECUTE ON FUNCTION pricing.reconcile_demand() TO pricing_worker;
 CREATE FUNCTION pricing.recover_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.recover_tasks() TO pricing_worker;
 
--- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. Returns how many were asked for.
+-- Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.
 CREATE FUNCTION pricing.refetch_history() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.refetch_history() TO pricing_worker;
+
+-- Plans a backfill of all days of a pair since the first one, whatever is covered. Returns 1, or 0 with a warning.
+CREATE FUNCTION pricing.refetch_whole(wanted_type text, wanted_symbol text, from_day date) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.refetch_whole(text,text,date) TO pricing_worker;
+
+-- What is to be asked for once more, and is neither queued nor planned: bars that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.
+CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, from_day date, is_history boolean, since timestamp with time zone, provider text, est_bytes bigint, waits_for text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
 -- A worker says which keys it holds; new ones get a row. Returns how many are new.
 CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2041,8 +2091,8 @@ CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET sea
 GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
 
 -- Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.
-CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[]) TO pricing_worker;
+CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.request_pairs(text,text[],text[],text) TO pricing_worker;
 
 -- What a worker's read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.
 CREATE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2091,6 +2141,10 @@ GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_wor
 -- What merge_bars does where bars of the same days are stored: compares, keeps the old value of what changed, and adds what is new.
 CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
+
+-- How many pairs the reads of a user may still have fetched now, beside so many that wait to be.
+CREATE FUNCTION pricing.room_for_reads(user_id text, waiting bigint) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.room_for_reads(text,bigint) TO pricing_reader, pricing_worker;
 
 -- The provider to be asked for a pair: by the symbol's own rules, then the type's, in their order, but first one that is not in trouble and has not refused the pair. With why those before it were passed over, as entries of a task's history. NULL = no active provider serves it.
 CREATE FUNCTION pricing.route(wanted_type text, wanted_symbol text, OUT provider text, OUT passed_over jsonb) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -2162,7 +2216,7 @@ GRANT EXECUTE ON FUNCTION pricing.serve_pairs(text,text[],text[]) TO pricing_wor
 CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
 
--- Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested); those that another session serves are passed over. Returns the number queued.
+-- Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested), and reads within the caps of their user; those that another session serves are passed over. Returns the number queued.
 CREATE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
 
@@ -2197,6 +2251,10 @@ GRANT EXECUTE ON FUNCTION pricing.spelled(text) TO pricing_reader, pricing_worke
 -- Symbols as their instruments are spelled: aapl is AAPL where no instrument is called aapl. So nobody makes a second one by small letters.
 CREATE FUNCTION pricing.spelled(data_types text[], symbols text[]) RETURNS text[] LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.spelled(text[],text[]) TO pricing_reader, pricing_worker;
+
+-- How much of a user's allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.
+CREATE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.spent_by_reads(text,bigint) TO pricing_reader, pricing_worker;
 
 -- Cancels what waits for paused instruments, or for one. Returns how many.
 CREATE FUNCTION pricing.stop_paused(only_class text DEFAULT NULL::text, only_symbol text DEFAULT NULL::text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2287,6 +2345,10 @@ GRANT EXECUTE ON FUNCTION pricing.usual_publish_lag(text) TO pricing_reader, pri
 -- Notes that a provider had values of these symbols, and in which currency; of what another session has locked, the next answer does.
 CREATE FUNCTION pricing.verify_instruments(wanted_type text, symbols text[], currencies text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pricing_worker;
+
+-- How many histories and bars wait to be asked for once more, and what for: what refetches says, or room in the quota of their provider.
+CREATE FUNCTION pricing.waiting_refetches() RETURNS TABLE(provider text, data_type text, waits_for text, histories bigint, bars bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing_worker;
 
 -- Queues what walks could not queue when they came by it, as far as the queue stays within 1,000 tasks and quotas have room; the rest waits a minute. Returns the number queued.
 CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;

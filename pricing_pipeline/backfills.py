@@ -101,6 +101,36 @@ def estimate(
     return [Estimate(**row) for row in rows.mappings()]
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many histories and bars of a type wait to be fetched again, and what for (see `pricing.refetches`)."""
+
+    provider: str | None
+    data_type: str
+    waits_for: str
+    histories: int
+    bars: int
+
+    @property
+    def words(self) -> str:
+        """How many, and what they wait for, in a sentence."""
+        counts = ((self.histories, "histor", "y", "ies"), (self.bars, "bar", "", "s"))
+        said = [f"{count} {noun}{one if count == 1 else many}" for count, noun, one, many in counts if count]
+        is_one = self.histories + self.bars == 1
+        return (
+            f"{' and '.join(said)} of {self.data_type} {'is' if is_one else 'are'} to be fetched again, "
+            f"and {'waits' if is_one else 'wait'}: {_WAITS_FOR[self.waits_for].format(self.provider)}"
+        )
+
+
+_WAITS_FOR = {
+    "room": "the quota of {} leaves backfills no room for all of that",
+    "paused": "paused (`pricing-pipeline instrument resume SYMBOL` ends that)",
+    "retired": "the data type is retired",
+    "no_history": "the data type has no history_from",
+    "no_provider": "no provider that is switched on serves it",
+}
+
 _LEFT_OUT = {
     "paused": ("paused", "`pricing-pipeline instrument resume SYMBOL` ends that"),
     "unknown_symbol": (
@@ -127,9 +157,47 @@ def left_out(connection: Connection, data_type: str, symbols: Sequence[str] | No
     return dict(connection.execute(query("backfill.left_out"), parameters).scalar_one())
 
 
+_STANDINGS = {
+    "stored": "stored already",
+    "queued": "queued already",
+    "not_listed": "not listed yet on those days",
+    "empty": "known to have no values",
+    "nothing_yet": "without a trading day that is over",
+}
+
+
+def nothing_words(window: Window, standing: Mapping[str, int], left_out: Mapping[str, int]) -> str:
+    """Why nothing is asked for between two days, in a clause: what `standing` counts, beside what is left out."""
+    days = f"from {window.start} to {window.end}"
+    if not standing:
+        return f"nothing {days} is asked for"
+    if set(standing) == {"stored"}:
+        return f"everything{' else' if left_out else ''} {days} is stored already"
+    counts = ", ".join(f"{standing[name]} {words}" for name, words in _STANDINGS.items() if name in standing)
+    return f"nothing{' else' if left_out else ''} {days} is to be asked for: {counts}"
+
+
+def standing(
+    connection: Connection, data_type: str, window: Window, symbols: Sequence[str] | None = None
+) -> dict[str, int]:
+    """How the instruments that a backfill does not leave out stand in these days, counted."""
+    parameters = {
+        "data_type": data_type,
+        "first_day": window.start,
+        "last_day": window.end,
+        "symbols": None if symbols is None else list(symbols),
+    }
+    return dict(connection.execute(query("backfill.standing"), parameters).scalar_one())
+
+
 def left_out_by_type(connection: Connection) -> dict[str, dict[str, int]]:
     """The same for each active type with a schedule or a history that leaves out some."""
     return {row.data_type: row.left_out for row in connection.execute(query("registry.left_out"))}
+
+
+def waiting_refetches(connection: Connection) -> list[Waiting]:
+    """What is to be fetched again, and cannot be now."""
+    return [Waiting(**row) for row in connection.execute(query("backfill.waiting_refetches")).mappings()]
 
 
 def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:

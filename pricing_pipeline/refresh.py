@@ -79,7 +79,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A planned backfill. Zero tasks: everything is stored already, but for what is `left_out`, counted by reason."""
+    """A planned backfill. Zero tasks: there is nothing to ask for, beside what is `left_out`, counted by reason."""
 
     id: UUID
     data_type: str

@@ -98,6 +98,11 @@ class Tally:
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something of an answer is settled by now, and may name its call."""
+        return bool(self.symbols or self.added or self.revised or self.held or self.failed)
+
     def add(self, other: Tally) -> None:
         self.calls += other.calls
         self.latest_calls += other.latest_calls
@@ -127,6 +132,7 @@ def settle_answer(
     """
     if fetched.content_length_missing:
         _note_unannounced(engine, call)
+    parts = Tally(call.data_type)
     try:
         try:
             with turn:
@@ -134,11 +140,11 @@ def settle_answer(
         except DBAPIError as error:
             if not (is_refusal(error) or is_locked(error)):
                 raise
-            tally = _store_in_parts(
-                engine, call, fetched, call.symbols, until=time.monotonic() + _LOCKED_SECONDS
+            _store_in_parts(
+                engine, call, fetched, call.symbols, parts, until=time.monotonic() + _LOCKED_SECONDS
             )
-            is_held = bool(tally.symbols or tally.failed)
-            _unless_locked(engine, call, partial(_close, call, fetched, is_held))
+            _unless_locked(engine, call, partial(_close, call, fetched, parts.has_news))
+            tally = parts
     except DBAPIError as error:
         if not is_conflict(error):
             raise
@@ -147,7 +153,7 @@ def settle_answer(
             http_status=fetched.http_status,
             wire_bytes=fetched.wire_bytes,
         )
-        tally = _give_back(engine, call, failed)
+        tally = _give_back(engine, call, failed, stored=(fetched, parts) if parts.has_news else None)
     return _counted(call, fetched.wire_bytes, tally)
 
 
@@ -345,9 +351,11 @@ def _store(
 
 
 def _store_in_parts(
-    engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str], *, until: float
-) -> Tally:
+    engine: Engine, call: Call, fetched: Fetched, symbols: Sequence[str], parts: Tally, *, until: float
+) -> None:
     """Store the answer for some symbols; by halves where that is refused, down to those that are to blame.
+
+    What is done is counted in `parts` as soon as it is: a later part may fail, and what is stored stays.
 
     Likewise down to those of which another session has locked something; what is still together at `until` (by the
     monotonic clock) is then put off.
@@ -363,7 +371,8 @@ def _store_in_parts(
         )
 
     try:
-        return transact(engine, work)
+        parts.add(transact(engine, work))
+        return
     except DBAPIError as error:
         if not (is_refusal(error) or is_locked(error)):
             raise
@@ -371,24 +380,37 @@ def _store_in_parts(
         said = f"the database refuses the answer for {symbols[0]}: {reason(error)}"
     if is_in_the_way and (len(symbols) == 1 or time.monotonic() > until):
         _put_off(engine, call, ids)
-        return Tally(call.data_type)
+        return
     if len(symbols) == 1:
         _LOG.warning("call %d to %s: %s", call.id, call.provider, said)
         kind = FailureKind.NOT_STORABLE
         transact(engine, lambda connection: queue.fail(connection, sorted(ids), call.claim_token, kind, said))
-        return Tally(call.data_type, failed=1)
+        parts.failed += 1
+        return
     middle = len(symbols) // 2
-    tally = _store_in_parts(engine, call, fetched, symbols[:middle], until=until)
-    tally.add(_store_in_parts(engine, call, fetched, symbols[middle:], until=until))
-    return tally
+    _store_in_parts(engine, call, fetched, symbols[:middle], parts, until=until)
+    _store_in_parts(engine, call, fetched, symbols[middle:], parts, until=until)
 
 
-def _give_back(engine: Engine, call: Call, error: ProviderError, *, pause: float | None = None) -> Tally:
-    """The database was in the way, not the task: its tasks are pending again (after a pause), and cost no attempt."""
+def _give_back(
+    engine: Engine,
+    call: Call,
+    error: ProviderError,
+    *,
+    pause: float | None = None,
+    stored: tuple[Fetched, Tally] | None = None,
+) -> Tally:
+    """The database was in the way, not the task: its tasks are pending again (after a pause), and cost no attempt.
+
+    A call of which parts are `stored` has not failed: those name it, and it is kept for as long as they are.
+    """
     kind, said = FailureKind.DATABASE_CONFLICT, str(error)
     transact(engine, lambda connection: queue.release(connection, call, kind, said, pause=pause))
-    _unless_locked(engine, call, lambda connection: _book_failure(connection, call, error, is_held=True))
-    return Tally(call.data_type)
+    if stored is None:
+        _unless_locked(engine, call, partial(_book_failure, call, error, True))
+        return Tally(call.data_type)
+    _unless_locked(engine, call, partial(_close, call, stored[0], True))
+    return stored[1]
 
 
 def _put_off(engine: Engine, call: Call, ids: set[int]) -> None:
@@ -403,10 +425,8 @@ def _put_off(engine: Engine, call: Call, ids: set[int]) -> None:
         said,
     )
     kind = FailureKind.DATABASE_CONFLICT
-    transact(
-        engine,
-        lambda connection: queue.release(connection, call, kind, said, ids=ids, pause=_LOCKED_PAUSE),
-    )
+    pause = _LOCKED_PAUSE
+    transact(engine, lambda connection: queue.release(connection, call, kind, said, ids=ids, pause=pause))
 
 
 def _unless_locked(engine: Engine, call: Call, settle: Callable[[Connection], object]) -> None:
@@ -435,7 +455,7 @@ def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     kind = _kind_of_error(call, error) or FailureKind.CLIENT_FAULT
     held = queue.held(connection, call)
     # Whoever writes to a provider's rows has its other locks already: see the order in functions/queue.sql.
-    _book_failure(connection, call, error, is_held=bool(held))
+    _book_failure(call, error, bool(held), connection)
     pause: float | None = None
     if held and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):
         asked = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
@@ -461,7 +481,7 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 
-def _book_failure(connection: Connection, call: Call, error: ProviderError, *, is_held: bool) -> None:
+def _book_failure(call: Call, error: ProviderError, is_held: bool, connection: Connection) -> None:
     limits.settle(
         connection,
         call.id,

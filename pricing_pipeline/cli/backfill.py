@@ -29,10 +29,14 @@ _NO_COST = reads.Cost(0, 0, 0, 0)
 def backfill(
     data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool
 ) -> bool:
-    """Fetch what is missing between two days (the last one None: today); False when that did not succeed."""
+    """Fetch what is missing between two days (the last one None: today).
+
+    False when that did not succeed, or every instrument was left out.
+    """
     settings = load_settings()
     urls: Mapping[str, str] = (read_state(settings.home) or {}).get("urls", {})
     cost, failures, cancelled, left_out = _NO_COST, list[reads.Failure](), 0, dict[str, int]()
+    standing = dict[str, int]()
     with open_engine(settings, pool_size=7) as engine:
         with engine.connect() as connection:
             request = checked(connection, data_type, first, last, symbols)
@@ -44,6 +48,7 @@ def backfill(
                 failures = reads.backfill_failures(connection, outcome.backfill_id)
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
                 left_out = backfills.left_out_of(connection, outcome.backfill_id)
+                standing = backfills.standing(connection, data_type, request.window, symbols)
         outcome = replace(
             outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
         )
@@ -57,10 +62,12 @@ def backfill(
             }
             | asdict(outcome)
             | asdict(cost)
-            | {"failures": [asdict(failure) for failure in failures]}
+            | {"standing": standing, "failures": [asdict(failure) for failure in failures]}
         )
     else:
-        _say(request, outcome, cost)
+        _say(request, outcome, cost, standing)
+    if outcome.is_complete and not standing:
+        return False
     if not outcome.is_complete:
         _complain(outcome, failures)
     elif outcome.run_status in ("FAILURE", "CANCELED"):
@@ -138,7 +145,7 @@ def _progress(data_type: str, *, quiet: bool) -> Iterator[Show]:
         yield show
 
 
-def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
+def _say(request: Request, outcome: Outcome, cost: reads.Cost, standing: Mapping[str, int]) -> None:
     window, name = request.window, request.kind.data_type
     whose = "" if request.symbols is None else f" of {listed(request.symbols)}"
     if outcome.run_url is not None:
@@ -146,10 +153,8 @@ def _say(request: Request, outcome: Outcome, cost: reads.Cost) -> None:
     if outcome.backfill_id is None:
         return
     if outcome.tasks == 0:
-        everything = "everything else" if outcome.left_out else "everything"
-        typer.echo(
-            f"{name}{whose}: {everything} from {window.start} to {window.end} is stored already; no call was made."
-        )
+        why = backfills.nothing_words(window, standing, outcome.left_out)
+        typer.echo(f"{name}{whose}: {why}; no call was made.")
         _say_left_out(outcome.left_out)
         return
     done = outcome.tasks - outcome.open - outcome.failed - outcome.cancelled

@@ -22,12 +22,16 @@ from pricing_pipeline.settings import load_settings
 
 
 def cost(data_type: str, first: date, last: date | None, symbols: list[str] | None, *, as_json: bool) -> bool:
-    """Tell what a backfill would ask of each provider, and queue nothing; False when it would be refused."""
+    """Tell what a backfill would ask of each provider, and queue nothing.
+
+    False when it would be refused, or would leave out every instrument.
+    """
     with open_connection(load_settings()) as connection:
         request = checked(connection, data_type, first, last, symbols)
         found = backfills.estimate(connection, data_type, request.window, symbols)
         left_out = backfills.left_out(connection, data_type, symbols)
-    fits = all(one.fits for one in found)
+        standing = backfills.standing(connection, data_type, request.window, symbols)
+    fits = all(one.fits for one in found) and bool(standing)
     if as_json:
         print_json(
             {
@@ -42,14 +46,12 @@ def cost(data_type: str, first: date, last: date | None, symbols: list[str] | No
                 "minutes": round(max((one.seconds for one in found), default=0.0) / 60, 2),
                 "fits": fits,
                 "left_out": left_out,
+                "standing": standing,
                 "providers": [_row(one) for one in found],
             }
         )
     elif not found:
-        typer.echo(
-            f"{data_type}: everything{' else' if left_out else ''} from {request.window.start} to "
-            f"{request.window.end} is stored already."
-        )
+        typer.echo(f"{data_type}: {backfills.nothing_words(request.window, standing, left_out)}.")
     else:
         typer.echo(f"{data_type}, {request.window.start} to {request.window.end}:")
         _show(found)

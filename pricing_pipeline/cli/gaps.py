@@ -8,7 +8,7 @@ from datetime import date
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import calendars, demand
+from pricing_pipeline import backfills, calendars, demand
 from pricing_pipeline.calendars import Gap, GapKind
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import last_of, span
@@ -41,6 +41,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             for name, day in begins.items()
         }
         known = {name: calendars.known_to(connection, name, symbol) for name in found}
+        paused = {name for name in found if "paused" in backfills.left_out(connection, name, [symbol])}
     if as_json:
         print_json(
             {
@@ -63,7 +64,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
     if rows:
         print_table(["data type", "from", "to", "sessions", "kind", ""], sorted(rows), right=["sessions"])
     for name, gaps_ in found.items():
-        hint(_advice(symbol, name, gaps_))
+        hint(_advice(symbol, name, gaps_, is_paused=name in paused))
         until = known[name]
         if until is not None and until[1] < last_day:
             hint(
@@ -106,13 +107,18 @@ def _row(data_type: str, gap: Gap) -> dict[str, object]:
     }
 
 
-def _advice(symbol: str, data_type: str, found: Sequence[Gap]) -> str:
+def _advice(symbol: str, data_type: str, found: Sequence[Gap], *, is_paused: bool) -> str:
     if not found:
         return f"{data_type} of {symbol} has a value for every trading day that is known."
     wanted = [gap for gap in found if gap.kind in _FETCHABLE]
     if not wanted:
         return f"Nothing of {data_type} is worth asking for again."
-    return (
+    first = (
+        f"{symbol} is paused; first resume it: pricing-pipeline instrument resume {symbol}. "
+        if is_paused
+        else ""
+    )
+    return first + (
         f"This fetches what was not asked for or failed: pricing-pipeline backfill {data_type} "
         f"--from {wanted[0].first_day} --to {wanted[-1].last_day} --symbols {symbol}"
     )

@@ -70,7 +70,8 @@ def backfill(
     """Fetch the history that is missing between two days. What is stored already costs no call.
 
     Dagster does it if it runs on this home, and goes on when you leave; otherwise this process does. With
-    --dry-run: calls, units, bytes, time and share of the quota; the exit code is 1 if it would be refused.
+    --dry-run: calls, units, bytes, time and share of the quota. The exit code is 1 if something failed, would be
+    refused, or every instrument is left out.
 
     \b
     Example: pricing-pipeline backfill equity_daily --from 2000-03 --to 2013-02 --symbols AAPL,MSFT

@@ -38,6 +38,7 @@ class Overview:
     budgets: Sequence[Budget] = ()
     unqueued: Sequence[Unqueued] = ()
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    refetches: Sequence[backfills.Waiting] = ()
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
@@ -63,6 +64,7 @@ def status(*, as_json: bool) -> bool:
                 limits.budgets(connection),
                 limits.unqueued(connection),
                 backfills.left_out_by_type(connection),
+                backfills.waiting_refetches(connection),
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
@@ -105,6 +107,7 @@ def _content(
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "unqueued": [asdict(one) for one in overview.unqueued],
         "left_out": overview.left_out,
+        "refetches": [asdict(one) | {"words": one.words} for one in overview.refetches],
         "warnings": [asdict(one) for one in overview.warnings],
         "quarantine": [asdict(one) for one in overview.quarantine],
         "urls": state.get("urls", {}),
@@ -328,6 +331,8 @@ def _say_left_out(content: Mapping[str, Any]) -> None:
         )
     for name, left_out in content["left_out"].items():
         typer.echo(f"left out:    {name}: {backfills.left_out_words(left_out)}")
+    for one in content["refetches"]:
+        typer.echo(f"waiting:     {one['words']}.")
 
 
 def _say_budget(budgets: Mapping[str, Mapping[str, Any]]) -> None:

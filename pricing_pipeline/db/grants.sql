@@ -52,8 +52,8 @@ BEGIN
             EXECUTE pg_catalog.format('COMMENT ON POLICY worker_serves_all ON pricing.%I IS %L', personal.relname, 'A worker acts for every user.');
         END IF;
         IF has_reader AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = personal.oid AND p.polname = 'reader_sees_own') THEN
-            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id = session_user::text)', personal.relname);
-            EXECUTE pg_catalog.format('COMMENT ON POLICY reader_sees_own ON pricing.%I IS %L', personal.relname, 'A reader sees the rows of its own login only.');
+            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id IS NULL OR user_id = session_user::text)', personal.relname);
+            EXECUTE pg_catalog.format('COMMENT ON POLICY reader_sees_own ON pricing.%I IS %L', personal.relname, 'A reader sees no rows of another login.');
         END IF;
     END LOOP;
 

@@ -91,7 +91,7 @@ def backfill(
         faults += filter(None, (_fetch_now(context, refresher, kind, symbols) for kind in kinds))
     failures = {}
     for plan in plans:
-        _say_what_is_planned(context, plan, window)
+        _say_what_is_planned(context, reporter, plan, window, symbols)
         progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
         cancelled = reporter.cancelled(plan) if progress.failed else 0
@@ -140,12 +140,17 @@ def _no_history(kind: DataType, window: Window) -> str | None:
     return None
 
 
-def _say_what_is_planned(context: dg.AssetExecutionContext, plan: Backfill, window: Window) -> None:
+def _say_what_is_planned(
+    context: dg.AssetExecutionContext,
+    reporter: Reporter,
+    plan: Backfill,
+    window: Window,
+    symbols: Sequence[str] | None,
+) -> None:
     context.log.info(
         f"{plan.data_type}: {plan.tasks} gap(s) to fill between {window.start} and {window.end}"
         if plan.tasks
-        else f"{plan.data_type}: everything{' else' if plan.left_out else ''} between {window.start} and "
-        f"{window.end} is stored already"
+        else f"{plan.data_type}: {reporter.nothing_words(plan, window, symbols)}"
     )
     if words := backfills.left_out_words(plan.left_out):
         context.log.warning(f"{plan.data_type}: {words}")

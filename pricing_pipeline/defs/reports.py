@@ -175,6 +175,12 @@ class Reporter:
         with self._engine.connect() as connection:
             return backfills.cancelled(connection, backfill.id)
 
+    def nothing_words(self, backfill: Backfill, window: Window, symbols: Sequence[str] | None) -> str:
+        """Why a backfill without tasks asks for nothing, in a clause."""
+        with self._engine.connect() as connection:
+            standing = backfills.standing(connection, backfill.data_type, window, symbols)
+        return backfills.nothing_words(window, standing, backfill.left_out)
+
     def failures(self, backfill: Backfill) -> dg.MetadataValue:
         """Why tasks of a backfill failed, as a table."""
         with self._engine.connect() as connection:

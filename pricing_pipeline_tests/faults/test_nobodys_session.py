@@ -119,6 +119,7 @@ TABLES = [
     "provider_limits",
     "provider_routing",
     "provider_state",
+    "read_charges",
     "registry_state",
     "schedule_walks",
     "size_estimates",

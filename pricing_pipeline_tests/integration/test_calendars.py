@@ -69,6 +69,9 @@ def next_value(core: Core, data_type: str, symbol: str, confirmed: str, minutes:
         ("equity", "RELIANCE.NS", "INR", "XBOM"),
         ("equity", "ABC.XYZ", None, None),
         ("equity", "ABC:XYZ", None, None),
+        ("etf", "SPY", "USD", "XNYS"),
+        ("etf", "ISF.L", "GBP", "XLON"),
+        ("etf", "ABC.XYZ", None, None),
         ("fx", "EUR/CHF", None, "FX"),
         ("crypto", "BTC/USD", None, "24/7"),
         ("fund", "100001", "INR", "XBOM"),
@@ -87,6 +90,12 @@ def test_f7_an_instrument_gets_the_calendar_of_its_exchange(
         currency=currency,
     )
     assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = :s", s=symbol) == calendar
+
+
+def test_f7_a_rule_of_its_own_comes_before_those_that_an_etf_shares(core: Core) -> None:
+    core.rows("INSERT INTO pricing.calendar_rules (asset_class, calendar) VALUES ('etf', 'XETR')")
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('etf', 'ISF.L')")
+    assert core.one("SELECT calendar FROM pricing.instruments WHERE symbol = 'ISF.L'") == "XETR"
 
 
 def test_f7_a_calendar_follows_when_the_currency_is_learned_and_what_a_person_set_stays(core: Core) -> None:

@@ -197,6 +197,11 @@ def test_f8_gaps_at_the_command_line(cli: CommandLine, core: Core) -> None:
     assert "backfill equity_daily --from 2026-03-24 --to 2026-03-30 --symbols AAPL" in shown.stderr
     assert "only of daily values is known" in cli("gaps", "AAPL", "--data-type", QUOTE).error
     assert "no data type of daily values applies to NOPE" in cli("gaps", "NOPE").error
+    core.pause("AAPL")
+    assert (
+        "AAPL is paused; first resume it: pricing-pipeline instrument resume AAPL. This fetches"
+        in cli(*arguments).stderr
+    )
     core.rows("UPDATE pricing.instruments SET calendar = 'XLON' WHERE symbol = 'AAPL'")
     assert "AAPL has no trading calendar with sessions (its calendar: XLON)" in cli(*arguments).error
 
@@ -362,7 +367,9 @@ def test_f10_what_would_be_refused_is_said(cli: CommandLine, core: Core) -> None
     assert core.tasks() == []
     cover(core, "2026-03-01", "2026-03-31", "AAPL", "IBM", "MSFT", "GOOG", "FB")
     said = cli("backfill", DAILY, "--from", "2026-03-02", "--to", "2026-03-20", "--dry-run")
-    assert "everything from 2026-03-02 to 2026-03-20 is stored already" in said.stdout
+    assert (
+        "nothing from 2026-03-02 to 2026-03-20 is to be asked for: 5 known to have no values." in said.stdout
+    )
 
 
 # Following and calling off

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import FailureKind
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline.domain import Answer, FailureKind
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.settling import Tally, settle_answer
+from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
 template = sample_template
@@ -56,6 +58,52 @@ def test_g5_a_call_whose_worker_was_lost_after_it_had_stored_parts_is_kept(core:
     clock.advance(36 * DAY)
     prune(core)
     assert core.one(UNTRACED) == 0
+
+
+def fail_on(core: Core, **sqlstates: str) -> None:
+    """Let the database refuse latest prices of some symbols, each with its own SQLSTATE."""
+    refused = " ".join(
+        f"IF NEW.symbol = '{symbol}' THEN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END IF;"
+        for symbol, state in sqlstates.items()
+    )
+    core.rows(
+        f"CREATE FUNCTION pricing.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {refused} RETURN NEW; END $$"
+    )
+    core.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON pricing.latest_prices FOR EACH ROW EXECUTE FUNCTION pricing.refuse()"
+    )
+
+
+def answered(core: Core, *symbols: str) -> Tally:
+    core.lift_limits()
+    core.enqueue(QUOTE, *symbols)
+    call = core.claim_one()
+    answer = Answer(observations=[observation(symbol, "5.00", core.clock()) for symbol in call.symbols])
+    return settle_answer(core.engine, call, Fetched(answer, http_status=200, wire_bytes=600))
+
+
+def test_f3_a_call_of_which_parts_are_stored_before_one_fails_is_kept(core: Core, clock: Clock) -> None:
+    """GOOG is refused, so parts are stored; MSFT is the victim of a deadlock each time, and the call was `failed`."""
+    fail_on(core, GOOG="23514", MSFT="40P01")
+    tally = answered(core, "AAPL", "GOOG", "IBM", "MSFT")
+    assert (tally.added, tally.failed, tally.wire_bytes) == (1, 1, 600)
+    assert tally.symbols == {"AAPL"}
+    assert core.statuses() == {"AAPL": "completed", "GOOG": "scheduled", "IBM": "pending", "MSFT": "pending"}
+    assert core.one("SELECT outcome FROM pricing.collector_call_log") == "ok"
+    assert core.one("SELECT bytes FROM pricing.api_data_usage") == 600
+    clock.advance(36 * DAY)
+    prune(core)
+    assert core.one("SELECT count(*) FROM pricing.collector_call_log") == 0
+    assert core.one(UNTRACED) == 0
+    assert core.latest("AAPL") is not None
+
+
+def test_f3_a_call_of_which_nothing_could_be_stored_has_failed(core: Core) -> None:
+    fail_on(core, AAPL="40001")
+    tally = answered(core, "AAPL")
+    assert (tally.added, tally.failed, tally.wire_bytes) == (0, 0, 600)
+    assert core.statuses() == {"AAPL": "pending"}
+    assert core.one("SELECT outcome FROM pricing.collector_call_log") == "failed"
 
 
 @given(steps=st.lists(st.sampled_from(["fetch", "fail", "wait", "wait long", "prune"]), max_size=15))

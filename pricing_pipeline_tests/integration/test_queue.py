@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import queue
 from pricing_pipeline.db.engine import autocommitting
+from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -439,6 +440,64 @@ def test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old(
         kept = set(core.statuses())
         assert {symbol for symbol, age in ages.items() if age < 7} <= kept
         assert kept <= {symbol for symbol, age in ages.items() if age <= 15}
+
+
+def leaf_of_now(core: Core) -> str:
+    week: int = core.one("SELECT floor(extract(epoch FROM pricing.clock()) / 604800)::bigint % 8")
+    return f"pricing.api_call_queue_completed_{week}"
+
+
+def test_b9_a_leaf_that_was_detached_to_be_kept_is_left_alone(core: Core, clock: Clock) -> None:
+    """It was emptied two weeks later, by its name."""
+    finish_one(core, "AAPL")
+    leaf = leaf_of_now(core)
+    core.rows(f"ALTER TABLE pricing.api_call_queue_completed DETACH PARTITION {leaf}")
+    finish_one(core, "IBM")
+    for _ in range(9):
+        clock.advance(7 * 86_400)
+        core.one("SELECT pricing.prune()")
+        assert core.one(f"SELECT count(*) FROM {leaf}") == 1
+    assert core.statuses() == {}, "what finished in its weeks since is in the rest, and pruned there"
+
+
+def test_b9_old_tasks_go_though_a_clock_was_ahead_in_their_leaf(core: Core, clock: Clock) -> None:
+    """The newest task of the leaf seemed to be of a week to come, so the old ones stayed for months."""
+    finish_one(core, "AAPL")
+    clock.advance(8 * 7 * 86_400)
+    finish_one(core, "IBM")
+    clock.advance(-8 * 7 * 86_400)
+    clock.advance(22 * 86_400)
+    core.one("SELECT pricing.prune()")
+    assert core.statuses() == {"IBM": "completed"}
+
+
+def test_b9_old_tasks_go_though_their_ids_are_the_highest(core: Core, clock: Clock) -> None:
+    """A backlog of 10,000 tasks with lower ids hid them."""
+    insert = (
+        "INSERT INTO pricing.api_call_queue_completed (id, data_type, symbol, window_start, window_end, provider,"
+        " status, priority, cadence_minutes, est_bytes, enqueued_at, attempt, max_attempts, errors, finished_at, ring)"
+        " SELECT :first + n, 'equity_quote', :name || n, '-infinity', 'infinity', 'twelvedata', 'completed', 1, 1, 600,"
+        " pricing.clock(), 1, 4, '[]', pricing.clock(), floor(extract(epoch FROM pricing.clock()) / 604800)::bigint % 8"
+        " FROM generate_series(1, CAST(:count AS integer)) AS n"
+    )
+    core.rows(insert, first=1_000_000, name="OLD", count=20)
+    clock.advance(8 * 7 * 86_400)
+    core.rows(insert, first=1000, name="B", count=10_000)
+    core.one("SELECT pricing.prune()")
+    kept = "SELECT count(*) FROM pricing.api_call_queue_completed"
+    assert core.one(kept) == 10_000
+    assert core.one(f"{kept} WHERE symbol LIKE 'OLD%'") == 0
+
+
+def test_b9_an_upgrade_makes_a_leaf_again_that_was_dropped(core: Core, owner_url: str) -> None:
+    leaf = leaf_of_now(core)
+    core.rows(f"DROP TABLE {leaf}")
+    finish_one(core, "AAPL")
+    upgrade(owner_url)
+    assert core.one(f"SELECT symbol FROM {leaf}") == "AAPL"
+    finish_one(core, "IBM")
+    assert core.one(f"SELECT count(*) FROM {leaf}") == 2
+    assert core.statuses() == {"AAPL": "completed", "IBM": "completed"}
 
 
 # Reading

@@ -550,3 +550,29 @@ def test_f7_daily_values_follow_their_market_unless_told_otherwise(
         )
     )
     assert judges == {"plain": judge, "told": "is_data_stale"}
+
+
+CLASS = "UPDATE pricing.instruments SET asset_class = 'etf' WHERE symbol = 'AAPL'"
+
+
+@pytest.mark.parametrize("how", ["watched", "held", "priced", "subscribed"])
+def test_b14_an_instrument_with_pairs_keeps_its_class(core: Core, how: str) -> None:
+    """Its pairs were watched and fetched on, and no backfill, schedule or `why` knew it."""
+    if how == "held":
+        core.hold("bob", (QUOTE, "AAPL"))
+    else:
+        core.heartbeat("ann", (QUOTE, "AAPL"))
+    if how == "priced":
+        core.refresh()
+        core.rows("DELETE FROM pricing.active_subscriptions")
+    if how != "watched":
+        core.rows("DELETE FROM pricing.demand")
+    with pytest.raises(DBAPIError, match="the equity AAPL is watched, held or priced, so it stays one"):
+        core.rows(CLASS)
+    with pytest.raises(DBAPIError, match="so it stays one"):
+        core.rows("UPDATE pricing.instruments SET symbol = 'APPLE' WHERE symbol = 'AAPL'")
+
+
+def test_b14_an_instrument_that_nobody_wants_may_change_its_class(core: Core) -> None:
+    core.rows(CLASS)
+    assert core.one("SELECT asset_class FROM pricing.instruments WHERE symbol = 'AAPL'") == "etf"

@@ -192,6 +192,26 @@ def test_b4_a_ttl_that_is_none_is_the_fault_of_its_row(core: Core, clock: Clock,
     assert set(core.statuses()) == set(symbols)
 
 
+@pytest.mark.parametrize("judge", ["is_data_stale", "is_market_stale"])
+def test_b4_a_stamp_of_a_far_future_is_the_fault_of_its_row(core: Core, clock: Clock, judge: str) -> None:
+    """No TTL could be added to it (timestamp out of range), so the whole type counted as stale at each check."""
+    core.rows("CREATE TABLE pricing.mine (sym text PRIMARY KEY, at timestamptz, cache_ttl_minutes integer)")
+    core.rows(
+        "INSERT INTO pricing.mine VALUES ('AAPL', '294270-01-01', 2147483647), ('IBM', pricing.clock(), 4),"
+        " ('MSFT', pricing.clock(), 2147483647), ('GOOG', 'infinity', 5)"
+    )
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes, table_name, symbol_column,"
+        " timestamp_column, staleness_function, asset_class)"
+        " VALUES ('own', 'quote', 15, 'mine', 'sym', 'at', :judge, 'thing')",
+        judge=judge,
+    )
+    core.heartbeat("ann", *(("own", symbol) for symbol in ("AAPL", "IBM", "MSFT", "GOOG")))
+    core.enqueue_due()
+    assert set(core.statuses()) == {"AAPL", "GOOG"}
+    assert core.rows("SELECT FROM pricing.warnings") == []
+
+
 def test_b7_a_broken_type_does_not_stop_a_heartbeat(core: Core) -> None:
     core.break_judge(FX)
     assert core.heartbeat("ann", AAPL, (FX, "EUR/USD")) == 2

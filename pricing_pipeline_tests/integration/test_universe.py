@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +15,7 @@ from pricing_pipeline.refresh import Backfill, Refresher
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -175,3 +176,62 @@ def test_g6_a_dry_run_says_what_would_be_left_out(core: Core, cli: CommandLine) 
     core.pause("AAPL")
     said = cli("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28", "--dry-run")
     assert "1 instrument is left out: 1 paused" in said.stderr
+
+
+YEAR_2012 = ("backfill", DAILY, "--from", "2012-01-02", "--to", "2012-12-28")
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--dry-run",), ("--symbols", "AAPL"), ("--symbols", "AAPL", "--dry-run")]
+)
+def test_g6_a_backfill_that_leaves_out_all_says_so_and_fails(
+    core: Core, cli: CommandLine, sandbox: RunningSandbox, more: tuple[str, ...]
+) -> None:
+    """Everything else was stored already, over an empty table."""
+    only(core, "AAPL")
+    core.pause("AAPL")
+    said = cli(*YEAR_2012, *more, sandbox_url=sandbox.url)
+    assert said.exit_code == 1
+    assert "nothing from 2012-01-02 to 2012-12-28 is asked for" in said.stdout
+    assert "1 instrument is left out: 1 paused" in said.stderr
+
+
+def test_g6_a_backfill_counts_why_it_asks_for_nothing(
+    core: Core, cli: CommandLine, sandbox: RunningSandbox
+) -> None:
+    only(core, "AAPL", "GOOG", "IBM", "MSFT", "TSLA")
+    core.pause("TSLA")
+    core.rows("UPDATE pricing.instruments SET listed_on = '2020-01-01' WHERE symbol = 'AAPL'")
+    core.rows("SELECT pricing.cover('equity_daily', ARRAY['GOOG', 'IBM'], '2012-01-01', '2012-12-31')")
+    core.rows(
+        "INSERT INTO pricing.price_history"
+        " (data_type, symbol, observed_at, amount, scale, provider, call_id, fetched_at)"
+        " VALUES ('equity_daily', 'IBM', '2012-12-28', 100, 2, 'twelvedata', 1, pricing.clock())"
+    )
+    core.rows("SELECT tasks FROM pricing.plan_backfill('equity_daily', '2012-01-02', '2012-12-28')")
+    said = cli(*YEAR_2012, "--dry-run")
+    assert said.exit_code == 0
+    assert (
+        "nothing else from 2012-01-02 to 2012-12-28 is to be asked for: 1 stored already, 1 queued already, "
+        "1 not listed yet on those days, 1 known to have no values." in said.stdout
+    )
+    assert cli(*YEAR_2012, "--dry-run", "--json").json["standing"] == {
+        "stored": 1,
+        "queued": 1,
+        "not_listed": 1,
+        "empty": 1,
+    }
+    said = cli(*YEAR_2012, "--symbols", "AAPL", sandbox_url=sandbox.url)
+    assert (said.exit_code, "1 not listed yet on those days; no call was made" in said.stdout) == (0, True)
+    said = cli(*YEAR_2012, "--symbols", "IBM", sandbox_url=sandbox.url)
+    assert "everything from 2012-01-02 to 2012-12-28 is stored already; no call was made" in said.stdout
+
+
+def test_g6_a_backfill_of_a_day_that_is_not_over_says_so(
+    core: Core, cli: CommandLine, sandbox: RunningSandbox, clock: Clock
+) -> None:
+    clock.set(datetime(2026, 3, 7, 15, tzinfo=UTC))
+    only(core, "AAPL")
+    core.rows("UPDATE pricing.calendars SET sessions_from = '2026-01-01', sessions_to = '2026-12-31'")
+    said = cli("backfill", DAILY, "--from", "2026-03-07", "--to", "2026-03-08", sandbox_url=sandbox.url)
+    assert "1 without a trading day that is over; no call was made" in said.stdout

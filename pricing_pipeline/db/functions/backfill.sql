@@ -127,6 +127,31 @@ COMMENT ON FUNCTION pricing.left_out(text, text[]) IS
     'How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.';
 
 
+CREATE OR REPLACE FUNCTION pricing.history_standing(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT coalesce(jsonb_object_agg(n.standing, n.symbols), '{}') FROM (
+        SELECT CASE WHEN EXISTS (SELECT FROM pricing.api_call_queue_live q
+                                 WHERE (q.data_type, q.symbol) = (wanted_type, u.symbol) AND q.window_end <> 'infinity'
+                                   AND q.window_start <= to_day AND q.window_end >= from_day) THEN 'queued'
+                    WHEN EXISTS (SELECT FROM pricing.price_history h
+                                 WHERE h.data_type = wanted_type AND h.symbol = u.symbol
+                                   AND h.observed_at >= from_day::timestamp AT TIME ZONE 'UTC'
+                                   AND h.observed_at < (to_day + 1)::timestamp AT TIME ZONE 'UTC') THEN 'stored'
+                    WHEN pricing.listed_from(wanted_type, u.symbol) > to_day THEN 'not_listed'
+                    WHEN EXISTS (SELECT FROM pricing.history_coverage c
+                                 WHERE (c.data_type, c.symbol) = (wanted_type, u.symbol)
+                                   AND c.covered && datemultirange(daterange(from_day, to_day, '[]'))) THEN 'empty'
+                    ELSE 'nothing_yet' END AS standing, count(*) AS symbols
+        FROM pricing.universe u
+        WHERE u.data_type = wanted_type
+          AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
+                   ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END
+        GROUP BY 1) n
+$$;
+COMMENT ON FUNCTION pricing.history_standing(text, date, date, text[]) IS
+    'How the instruments that a backfill does not leave out stand between two days, counted: queued, stored (some value is), not_listed (yet), empty (the provider has none), or nothing_yet (nothing stored or answered).';
+
+
 CREATE OR REPLACE FUNCTION pricing.cost_backfill(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
 RETURNS TABLE (provider text, symbols bigint, tasks bigint, calls bigint, units bigint, wire_bytes bigint, seconds float8,
                quota_bytes bigint, used_bytes bigint, left_bytes bigint)
@@ -213,7 +238,7 @@ BEGIN
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = everything else is there.';
+    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void

@@ -188,6 +188,11 @@ BEGIN
     LOOP
         PERFORM FROM pricing.user_allowances a WHERE a.user_id = lock_allowance.user_id FOR UPDATE;
         EXIT WHEN FOUND;
+        -- Its allowance may have come and gone since its snapshot, and so may pairs of its other sessions have come.
+        IF current_setting('transaction_isolation') <> 'read committed' AND transaction_timestamp() < pricing.clock() - interval '1 hour' THEN
+            RAISE EXCEPTION 'this transaction sees pairs as they were an hour ago, so the caps of user % cannot be judged', left(user_id, 60)
+                USING HINT = 'Begin a new transaction, or use READ COMMITTED.', ERRCODE = 'serialization_failure';
+        END IF;
         INSERT INTO pricing.user_allowances (user_id, spent_until) VALUES (lock_allowance.user_id, pricing.clock())
         ON CONFLICT ON CONSTRAINT user_allowances_pkey DO NOTHING;
         EXIT WHEN FOUND;
@@ -221,6 +226,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT user_allowances_pkey DO UPDATE
         SET spent_until = greatest(now_, a.spent_until) + interval '1 minute' / caps.new_pairs_per_minute * new_pairs
     RETURNING a.spent_until - now_ INTO spent;
+    spent := spent + pricing.spent_by_reads(user_id, (
+        SELECT count(*) FROM pricing.pair_requests r WHERE r.kind = 'read' AND r.user_id = admit_pairs.user_id));
     IF spent > interval '1 minute' THEN
         -- What would have fitted, and when the rest will.
         spent := spent - interval '1 minute' / caps.new_pairs_per_minute * new_pairs;
@@ -237,34 +244,30 @@ COMMENT ON FUNCTION pricing.admit_pairs(text, integer, bigint) IS
     'Refuses (53400) what goes past a user''s caps. Its detail is JSON: room, how many of the new pairs would be admitted now, and retry_after in seconds where waiting helps.';
 
 
-CREATE OR REPLACE FUNCTION pricing.admit_reads(user_id text, new_pairs integer) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
+CREATE OR REPLACE FUNCTION pricing.spent_by_reads(user_id text, pairs bigint) RETURNS interval
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user) * (pairs + coalesce((
+               SELECT sum(s.pairs) FROM pricing.read_charges s, pricing.clock() AS now_
+               WHERE s.user_id = spent_by_reads.user_id AND s.charged_at > now_ - interval '1 minute' AND s.charged_at <= now_), 0))
+    FROM pricing.user_caps c
+$$;
+COMMENT ON FUNCTION pricing.spent_by_reads(text, bigint) IS
+    'How much of a user''s allowance its reads of the last minute have used up, and so many pairs beside them. In a minute they have as many fetched as the user may begin to watch, and no more than it may watch at once.';
+
+
+CREATE OR REPLACE FUNCTION pricing.room_for_reads(user_id text, waiting bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
-    each interval := (SELECT interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user) FROM pricing.user_caps c);
-    spent timestamptz;
-    admitted integer;
+    -- Looked at, never locked: a session that begins pairs may keep it locked for as long as its transaction is open.
+    spent interval := (SELECT greatest(a.spent_until - pricing.clock(), interval '0') FROM pricing.user_allowances a
+                       WHERE a.user_id = room_for_reads.user_id);
 BEGIN
-    -- A read hardly waits for anybody: while another session of the user begins pairs, it asks for none.
-    SELECT a.spent_until INTO spent FROM pricing.user_allowances a WHERE a.user_id = admit_reads.user_id FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        INSERT INTO pricing.user_allowances AS a (user_id, spent_until)
-        SELECT admit_reads.user_id, now_ WHERE NOT EXISTS (SELECT FROM pricing.user_allowances x WHERE x.user_id = admit_reads.user_id)
-        ON CONFLICT ON CONSTRAINT user_allowances_pkey DO NOTHING RETURNING a.spent_until INTO spent;
-    END IF;
-    IF spent IS NULL THEN
-        RETURN 0;
-    END IF;
-    spent := greatest(spent, now_);
-    admitted := least(new_pairs, floor((60 - extract(epoch FROM spent - now_)) / extract(epoch FROM each)));
-    IF coalesce(admitted, 0) <= 0 THEN
-        RETURN 0;
-    END IF;
-    UPDATE pricing.user_allowances a SET spent_until = spent + each * admitted WHERE a.user_id = admit_reads.user_id;
-    RETURN admitted;
+    spent := coalesce(spent, interval '0') + pricing.spent_by_reads(user_id, waiting);
+    RETURN greatest(0, floor((60 - extract(epoch FROM spent)) / extract(epoch FROM interval '1 minute' / least(c.new_pairs_per_minute, c.pairs_per_user))))
+    FROM pricing.user_caps c;
 END $$;
-COMMENT ON FUNCTION pricing.admit_reads(text, integer) IS
-    'How many new pairs the reads of a user may ask for now: in a minute as many as it may begin to watch, and no more than it may watch at once. They count against the same allowance.';
+COMMENT ON FUNCTION pricing.room_for_reads(text, bigint) IS
+    'How many pairs the reads of a user may still have fetched now, beside so many that wait to be.';
 
 
 CREATE OR REPLACE FUNCTION pricing.raise_tasks(data_types text[], symbols text[]) RETURNS void
@@ -359,11 +362,12 @@ BEGIN
     WHERE (v.data_type, v.symbol) = (old.data_type, old.symbol);
     GET DIAGNOSTICS forgotten = ROW_COUNT;
     DELETE FROM pricing.user_allowances a USING (
-        SELECT x.user_id FROM pricing.user_allowances x WHERE x.spent_until < now_ FOR UPDATE SKIP LOCKED) whole
+        -- An hour later: what an older snapshot does not see would not be counted (lock_allowance).
+        SELECT x.user_id FROM pricing.user_allowances x WHERE x.spent_until < now_ - interval '1 hour' FOR UPDATE SKIP LOCKED) whole
     WHERE a.user_id = whole.user_id;
     RETURN forgotten;
 END $$;
-COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hours ago, and allowances that are whole again. Returns how many views.';
+COMMENT ON FUNCTION pricing.forget_views() IS 'Forgets views of more than 48 hours ago, and allowances that have been whole for an hour. Returns how many views.';
 
 
 CREATE OR REPLACE FUNCTION pricing.clean_subscriptions() RETURNS integer

@@ -31,21 +31,78 @@ COMMENT ON FUNCTION pricing.resolve_tasks() IS
     'Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.';
 
 
+CREATE OR REPLACE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits i
+                   WHERE i.inhparent = 'pricing.api_call_queue_completed'::pg_catalog.regclass
+                     AND i.inhrelid = pg_catalog.to_regclass('pricing.api_call_queue_completed_' || leaf))
+$$;
+COMMENT ON FUNCTION pricing.is_leaf(text) IS 'Whether finished tasks are kept in this leaf: not, if somebody has dropped it, or detached it to keep it.';
+
+
 CREATE OR REPLACE FUNCTION pricing.prune_leaf(leaf text, now_ timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    -- Those that finished first have about the lowest ids, so a leaf without old tasks is not read through.
+    IF NOT pricing.is_leaf(leaf) THEN
+        RETURN; -- what belongs there is in the leaf for the rest
+    END IF;
+    -- Those that finished first lie at the beginning, so a leaf without old tasks is not read through.
     EXECUTE pg_catalog.format($query$
         DELETE FROM pricing.api_call_queue_completed_%1$s c
         WHERE c.finished_at < $1 - interval '14 days' AND EXISTS (
-            SELECT FROM (SELECT x.finished_at FROM pricing.api_call_queue_completed_%1$s x ORDER BY x.id LIMIT 10000) first
-            WHERE first.finished_at < $1 - interval '14 days')
+            SELECT FROM pricing.api_call_queue_completed_%1$s x
+            WHERE x.ctid < '(1000,0)' AND x.finished_at < $1 - interval '14 days')
         $query$, leaf) USING now_;
-EXCEPTION WHEN undefined_table THEN
-    NULL;
 END $$;
 COMMENT ON FUNCTION pricing.prune_leaf(text, timestamptz) IS
     'Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.';
+
+
+CREATE OR REPLACE FUNCTION pricing.empty_leaf(leaf text, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    last_at timestamptz;
+BEGIN
+    IF NOT pricing.is_leaf(leaf) THEN
+        RETURN;
+    END IF;
+    EXECUTE pg_catalog.format('SELECT max(c.finished_at) FROM pricing.api_call_queue_completed_%s c', leaf) INTO last_at;
+    IF last_at < now_ - interval '7 days' THEN
+        EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
+    ELSIF last_at IS NOT NULL THEN
+        -- A clock that was set back may have written there just now.
+        EXECUTE pg_catalog.format('DELETE FROM pricing.api_call_queue_completed_%s c WHERE c.finished_at < $1 - interval ''14 days''', leaf) USING now_;
+    END IF;
+EXCEPTION WHEN lock_not_available THEN
+    RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
+END $$;
+COMMENT ON FUNCTION pricing.empty_leaf(text, timestamptz) IS
+    'Empties a leaf of a week that is over, unless somebody reads it, or tasks have finished in it since.';
+
+
+CREATE OR REPLACE FUNCTION pricing.make_leaves() RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    leaf text;
+BEGIN
+    FOR number IN 0..7 LOOP
+        leaf := 'api_call_queue_completed_' || number;
+        CONTINUE WHEN pg_catalog.to_regclass('pricing.' || leaf) IS NOT NULL;
+        BEGIN
+            EXECUTE pg_catalog.format('CREATE TABLE pricing.%I (LIKE pricing.api_call_queue_completed_rest INCLUDING ALL)', leaf);
+            -- Where the rest has tasks of these weeks, no leaf for them can be joined.
+            EXECUTE pg_catalog.format('WITH moved AS (DELETE FROM pricing.api_call_queue_completed_rest r WHERE r.ring = %s RETURNING r.*) '
+                                      'INSERT INTO pricing.%I SELECT * FROM moved', number, leaf);
+            EXECUTE pg_catalog.format('ALTER TABLE pricing.api_call_queue_completed ATTACH PARTITION pricing.%I FOR VALUES IN (%s)', leaf, number);
+            EXECUTE pg_catalog.format('COMMENT ON TABLE pricing.%I IS %L', leaf, pg_catalog.format('Tasks finished in weeks whose number since 1970 is %s modulo 8.', number));
+        EXCEPTION WHEN invalid_object_definition THEN
+            RAISE NOTICE 'pricing.% is not made: a leaf of another name has its weeks', leaf;
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.make_leaves() IS
+    'Makes leaves of finished tasks that were dropped, with what is in the leaf for the rest of them. For the owner; an upgrade does it.';
+SELECT pricing.make_leaves();
 
 
 CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
@@ -53,7 +110,6 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;
-    leaf bigint;
     pruned integer;
     total integer;
 BEGIN
@@ -62,24 +118,12 @@ BEGIN
     -- a leaf needs no DDL on the parent, and nobody writes to an old one. Whoever reads it has precedence: it
     -- holds nobody up, and is emptied another time.
     FOR back IN 0..7 LOOP
-        leaf := (week - back) % 8;
-        BEGIN
-            IF back < 2 THEN
-                -- While nothing runs for months, nothing is emptied, and the ring comes round.
-                PERFORM pricing.prune_leaf(leaf::text, now_);
-                CONTINUE;
-            END IF;
-            -- The ring's oldest leaf is next week's, too: a clock that was set back may have written there just now.
-            IF (SELECT max(c.finished_at) FROM pricing.api_call_queue_completed c WHERE c.ring = leaf::smallint)
-               < now_ - interval '7 days' THEN
-                EXECUTE pg_catalog.format('TRUNCATE pricing.api_call_queue_completed_%s', leaf);
-            END IF;
-        EXCEPTION
-            WHEN lock_not_available THEN
-                RAISE NOTICE 'pricing.api_call_queue_completed_% is in use and is emptied later', leaf;
-            WHEN undefined_table THEN
-                NULL; -- what belongs there is in the leaf for the rest
-        END;
+        IF back < 2 THEN
+            -- While nothing runs for months, nothing is emptied, and the ring comes round.
+            PERFORM pricing.prune_leaf(((week - back) % 8)::text, now_);
+        ELSE
+            PERFORM pricing.empty_leaf(((week - back) % 8)::text, now_);
+        END IF;
     END LOOP;
     PERFORM pricing.prune_leaf('rest', now_);
     DELETE FROM pricing.api_call_queue_dead d

@@ -1,14 +1,14 @@
 -- What clients ask for, and its serving. A client's call keeps no lock that others need, however long its transaction
 -- stays open: it adds to an inbox, of which workers take what is committed. Who wants what: demand.sql.
 
-CREATE OR REPLACE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[]) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     are_first boolean := NOT EXISTS (SELECT FROM pricing.pair_requests);
 BEGIN
     -- Looking first: of a hundred reads a second of one price one writes.
-    INSERT INTO pricing.pair_requests (data_type, symbol, kind)
-    SELECT DISTINCT u.data_type, u.symbol, wanted_kind FROM unnest(data_types, symbols) AS u (data_type, symbol)
+    INSERT INTO pricing.pair_requests (data_type, symbol, kind, user_id)
+    SELECT DISTINCT u.data_type, u.symbol, wanted_kind, request_pairs.user_id FROM unnest(data_types, symbols) AS u (data_type, symbol)
     WHERE wanted_kind NOT IN ('read', 'seen')
        OR NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol)
                                                             AND x.kind = wanted_kind OFFSET 0)
@@ -18,7 +18,7 @@ BEGIN
         PERFORM pg_notify('pricing_work', '');
     END IF;
 END $$;
-COMMENT ON FUNCTION pricing.request_pairs(text, text[], text[]) IS
+COMMENT ON FUNCTION pricing.request_pairs(text, text[], text[], text) IS
     'Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.';
 
 
@@ -34,8 +34,10 @@ BEGIN
     FROM unnest(missing.data_types, missing.symbols) AS u (data_type, symbol)
     WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol) AND x.kind = 'read' OFFSET 0);
     IF news.pairs > 0 THEN
-        admitted := pricing.admit_reads(user_id, news.pairs);
-        PERFORM pricing.request_pairs('read', news.data_types[:admitted], news.symbols[:admitted]) WHERE admitted > 0;
+        -- What other sessions of the user ask for in this moment is not seen; workers serve no more than the caps allow (admitted_reads).
+        admitted := least(news.pairs, pricing.room_for_reads(user_id, (
+            SELECT count(*) FROM pricing.pair_requests x WHERE x.kind = 'read' AND x.user_id = request_reads.user_id)));
+        PERFORM pricing.request_pairs('read', news.data_types[:admitted], news.symbols[:admitted], user_id) WHERE admitted > 0;
         IF admitted < news.pairs THEN
             RAISE NOTICE 'user % asks for too many prices in a minute, so % of % is not fetched now', left(user_id, 60), news.data_types[admitted + 1], news.symbols[admitted + 1]
                 USING HINT = 'Read it again a little later, or raise new_pairs_per_minute and pairs_per_user in pricing.user_caps.';
@@ -43,7 +45,8 @@ BEGIN
     END IF;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN
-    NULL; -- the answer is worth more than what it asks for, and the next read asks again
+    -- The answer is worth more than what it asks for.
+    RAISE NOTICE 'nothing newer is asked for now: another session has locked pricing.pair_requests' USING HINT = 'Read it again a little later.';
 END $$;
 COMMENT ON FUNCTION pricing.request_reads(text, text[], text[]) IS
     'What a client''s read asks for: what request_prices does, as a request, within the caps of the user. What goes past them is not asked for, and a notice says so; the read itself is answered.';
@@ -58,19 +61,48 @@ $$;
 COMMENT ON FUNCTION pricing.request_views(text[], text[]) IS 'What note_views does, as a request.';
 
 
+CREATE OR REPLACE FUNCTION pricing.admitted_reads() RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- One worker at a time, so that the caps hold for all of them together.
+    IF NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE x.kind = 'read') OR NOT pricing.take_turn('serve_reads') THEN
+        RETURN '{}';
+    END IF;
+    DELETE FROM pricing.read_charges s WHERE s.charged_at <= now_ - interval '1 minute' OR s.charged_at > now_;
+    RETURN (
+        WITH reads AS MATERIALIZED (
+            SELECT x.request_id, x.user_id, row_number() OVER (PARTITION BY x.user_id ORDER BY x.request_id) AS nth
+            FROM pricing.pair_requests x WHERE x.kind = 'read'),
+        rooms AS MATERIALIZED (
+            SELECT u.user_id, pricing.room_for_reads(u.user_id, 0) AS room
+            FROM (SELECT DISTINCT r.user_id FROM reads r WHERE r.user_id IS NOT NULL) u)
+        SELECT array_agg(r.request_id) FROM reads r LEFT JOIN rooms m USING (user_id) WHERE r.user_id IS NULL OR r.nth <= m.room);
+END $$;
+COMMENT ON FUNCTION pricing.admitted_reads() IS
+    'The reads that may be served now, of each user within its caps; the others wait. Lets one session at a time serve reads, until its transaction ends.';
+
+
 CREATE OR REPLACE FUNCTION pricing.serve_requests(at_most integer DEFAULT 5000) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     asked record;
     queued integer := 0;
+    reads bigint[] := pricing.admitted_reads();
 BEGIN
     FOR asked IN
         WITH taken AS (
             DELETE FROM pricing.pair_requests r USING (
-                SELECT x.request_id FROM pricing.pair_requests x WHERE x.kind <> 'scheduled'
+                SELECT x.request_id FROM pricing.pair_requests x
+                WHERE x.kind NOT IN ('scheduled', 'read') OR x.request_id = ANY (reads)
                 -- A flood of reads keeps nobody waiting who watches.
                 ORDER BY x.kind IN ('watched', 'held') DESC, x.request_id LIMIT at_most FOR UPDATE SKIP LOCKED) mine
-            WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind)
+            WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol, r.kind, r.user_id),
+        charged AS (
+            INSERT INTO pricing.read_charges AS s (user_id, charged_at, pairs)
+            SELECT t.user_id, pricing.clock(), count(*) FROM taken t WHERE t.user_id IS NOT NULL GROUP BY 1 ORDER BY 1
+            ON CONFLICT ON CONSTRAINT read_charges_pkey DO UPDATE SET pairs = s.pairs + excluded.pairs)
         SELECT t.kind, array_agg(t.data_type) AS data_types, array_agg(t.symbol) AS symbols
         FROM taken t JOIN pricing.data_type_registry k USING (data_type) WHERE k.is_active
         GROUP BY 1 ORDER BY array_position(ARRAY['watched', 'held', 'read', 'seen'], t.kind)
@@ -84,7 +116,7 @@ BEGIN
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.serve_requests(integer) IS
-    'Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested); those that another session serves are passed over. Returns the number queued.';
+    'Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested), and reads within the caps of their user; those that another session serves are passed over. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer

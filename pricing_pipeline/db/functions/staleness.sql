@@ -96,8 +96,9 @@ BEGIN
                     pg_catalog.format('(SELECT x.%1$I AS stamp, CASE WHEN x.cache_ttl_minutes > 0 THEN x.cache_ttl_minutes END AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
                                       'ON v.symbol = a.symbol', kind.timestamp_column, kind.table_name, kind.symbol_column),
                     CASE kind.staleness_function WHEN 'is_market_stale'
-                         THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) END'
-                         ELSE 'v.stamp + make_interval(mins => ttl.minutes)' END,
+                         THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, least(v.stamp, $2 + interval ''1 minute''), make_interval(mins => ttl.minutes)) END'
+                         -- A stamp of a far future can have no TTL added to it.
+                         ELSE 'least(v.stamp, $2 + interval ''1 minute'') + make_interval(mins => ttl.minutes)' END,
                     CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
                          THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true) ELSE pricing.is_data_stale($2, w.ttl) END'
                          ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)

@@ -26,6 +26,10 @@ FROM pricing.cost_backfill(:data_type, CAST(:first_day AS date), CAST(:last_day 
 -- How many instruments a backfill of a whole type, or of some symbols, would leave out, by reason.
 SELECT pricing.left_out(:data_type, CAST(:symbols AS text[]));
 
+-- name: standing
+-- How the instruments that a backfill does not leave out stand between two days, counted.
+SELECT pricing.history_standing(:data_type, CAST(:first_day AS date), CAST(:last_day AS date), CAST(:symbols AS text[]));
+
 -- name: left_out_of
 -- How many instruments a backfill has left out, by reason.
 SELECT left_out FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
@@ -55,3 +59,7 @@ WHERE b.run_id IS NOT NULL AND b.finished_at IS NULL;
 -- name: ended
 -- When a backfill ended, and when it was called off.
 SELECT finished_at, cancelled_at FROM pricing.backfills WHERE backfill_id = CAST(:backfill_id AS uuid);
+
+-- name: waiting_refetches
+-- How many histories and bars are to be fetched again, and what they wait for.
+SELECT provider, data_type, waits_for, histories, bars FROM pricing.waiting_refetches();

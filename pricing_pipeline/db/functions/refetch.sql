@@ -1,0 +1,149 @@
+-- What of the past is asked for once more: bars that came before their day was over, and histories that came by another ratio.
+-- It is kept until it is asked for, however long it has to wait, and what it waits for is told.
+
+CREATE OR REPLACE FUNCTION pricing.refetches()
+RETURNS TABLE (data_type text, symbol text, from_day date, is_history boolean, since timestamptz, provider text, est_bytes bigint, waits_for text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    today date := (now_ AT TIME ZONE 'UTC')::date;
+BEGIN
+    RETURN QUERY
+    WITH noted AS (
+        SELECT b.data_type, b.symbol, b.day AS from_day, b.day AS to_day, false AS is_history, b.ask_at AS since
+        FROM (SELECT p.*, (p.observed_at AT TIME ZONE 'UTC')::date AS day FROM pricing.provisional_bars p
+              WHERE p.ask_at <= now_ AND p.asked < 6) b
+        -- What is on its way is not asked for again.
+        WHERE NOT EXISTS (SELECT FROM pricing.api_call_queue_live q
+                          WHERE (q.data_type, q.symbol) = (b.data_type, b.symbol) AND q.window_end <> 'infinity'
+                            AND b.day BETWEEN q.window_start AND q.window_end)
+        UNION ALL
+        SELECT x.data_type, x.symbol,
+               greatest(r.history_from, (SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
+                                         WHERE h.data_type = x.data_type AND h.symbol = x.symbol)), today, true, x.since
+        FROM (SELECT y.data_type, y.symbol, min(greatest(y.recorded_at, y.reopened_at)) AS since FROM pricing.restatements y
+              WHERE y.ratio IS NOT NULL AND y.backfill_id IS NULL GROUP BY 1, 2) x
+        JOIN pricing.data_type_registry r USING (data_type))
+    SELECT n.data_type, n.symbol, n.from_day, n.is_history, n.since, chosen.provider,
+           (1000 + ceil((n.to_day - n.from_day + 1) * coalesce(z.bytes, c.bytes_per_day, 0)))::bigint,
+           CASE WHEN NOT r.is_active THEN 'retired'
+                WHEN n.is_history AND r.history_from IS NULL THEN 'no_history'
+                WHEN NOT i.is_active OR i.update_mode <> 'api' THEN 'paused'
+                WHEN chosen.provider IS NULL THEN 'no_provider' END
+    FROM noted n
+    JOIN pricing.data_type_registry r USING (data_type)
+    LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, n.symbol)
+    LEFT JOIN pricing.chosen_routes own ON (own.data_type, own.symbol) = (n.data_type, n.symbol)
+    LEFT JOIN pricing.chosen_routes broad ON broad.data_type = n.data_type AND broad.symbol IS NULL
+    CROSS JOIN LATERAL (SELECT coalesce(own.provider, broad.provider) AS provider) chosen
+    LEFT JOIN pricing.provider_capabilities c ON (c.provider, c.fetcher) = (chosen.provider, r.fetcher)
+    LEFT JOIN pricing.size_estimates z ON (z.provider, z.data_type, z.per) = (chosen.provider, n.data_type, 'day');
+END $$;
+COMMENT ON FUNCTION pricing.refetches() IS
+    'What is to be asked for once more, and is neither queued nor planned: bars that are due, and histories, with the provider that would be asked, the bytes that it would take, and why that cannot be now: retired, no_history, paused or no_provider.';
+
+
+CREATE OR REPLACE FUNCTION pricing.waiting_refetches()
+RETURNS TABLE (provider text, data_type text, waits_for text, histories bigint, bars bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH due AS MATERIALIZED (SELECT * FROM pricing.refetches()),
+    short AS MATERIALIZED (
+        SELECT w.provider FROM (SELECT d.provider, sum(d.est_bytes)::bigint AS bytes FROM due d WHERE d.waits_for IS NULL GROUP BY 1) w
+        WHERE pricing.queue_room(w.provider, -2, w.bytes) IS NOT NULL)
+    SELECT d.provider, d.data_type, coalesce(d.waits_for, 'room'), count(*) FILTER (WHERE d.is_history),
+           count(*) FILTER (WHERE NOT d.is_history)
+    FROM due d WHERE d.waits_for IS NOT NULL OR d.provider IN (SELECT s.provider FROM short s)
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+END $$;
+COMMENT ON FUNCTION pricing.waiting_refetches() IS
+    'How many histories and bars wait to be asked for once more, and what for: what refetches says, or room in the quota of their provider.';
+
+
+CREATE OR REPLACE FUNCTION pricing.fitting_refetches()
+RETURNS TABLE (data_type text, symbol text, from_day date, is_history boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    source record;
+    room bigint;
+BEGIN
+    FOR source IN
+        SELECT f.provider, sum(f.est_bytes)::bigint AS bytes FROM pricing.refetches() f WHERE f.waits_for IS NULL GROUP BY 1 ORDER BY 1
+    LOOP
+        room := pricing.take_room(source.provider, -2, source.bytes);
+        RETURN QUERY
+        -- The smallest first: what never fits keeps nothing else waiting.
+        SELECT f.data_type, f.symbol, f.from_day, f.is_history
+        FROM (SELECT y.*, sum(y.est_bytes) OVER (ORDER BY y.est_bytes, y.nth) AS total
+              FROM (SELECT x.*, row_number() OVER (PARTITION BY x.is_history
+                                                   ORDER BY x.est_bytes, x.since, x.data_type, x.symbol, x.from_day) AS nth
+                    FROM pricing.refetches() x WHERE x.provider = source.provider AND x.waits_for IS NULL) y
+              WHERE y.nth <= CASE WHEN y.is_history THEN 20 ELSE 500 END) f
+        WHERE room IS NULL OR f.total <= room
+        ORDER BY 1, 2, 3;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.fitting_refetches() IS
+    'Of what is to be asked for once more, what the quotas of its providers have room for: of each provider at most 500 bars and 20 histories at a time.';
+
+
+CREATE OR REPLACE FUNCTION pricing.refetch_whole(wanted_type text, wanted_symbol text, from_day date) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    today date := (pricing.clock() AT TIME ZONE 'UTC')::date;
+    planned uuid;
+BEGIN
+    -- What is covered is not asked for; of this symbol all days are to be told once more.
+    UPDATE pricing.history_coverage h SET covered = '{}' WHERE (h.data_type, h.symbol) = (wanted_type, wanted_symbol);
+    SELECT p.backfill_id INTO planned
+    FROM pricing.plan_backfill(wanted_type, coalesce(from_day, today), today, ARRAY[wanted_symbol]) p;
+    UPDATE pricing.restatements r SET backfill_id = planned
+    WHERE (r.data_type, r.symbol) = (wanted_type, wanted_symbol) AND r.ratio IS NOT NULL AND r.backfill_id IS NULL;
+    RETURN 1;
+EXCEPTION
+    WHEN lock_not_available THEN
+        RAISE; -- who waits for one lock would wait for each
+    WHEN OTHERS THEN -- one that cannot be planned must not cost the others their turn
+        PERFORM pricing.warn('refetch_history', wanted_type, SQLERRM, SQLSTATE);
+        RETURN 0;
+END $$;
+COMMENT ON FUNCTION pricing.refetch_whole(text, text, date) IS
+    'Plans a backfill of all days of a pair since the first one, whatever is covered. Returns 1, or 0 with a warning.';
+
+
+CREATE OR REPLACE FUNCTION pricing.refetch_history() RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    one record;
+    types text[] := '{}';
+    symbols text[] := '{}';
+    days date[] := '{}';
+    asked_ integer := 0;
+BEGIN
+    FOR one IN SELECT f.* FROM pricing.fitting_refetches() f LOOP
+        IF one.is_history THEN
+            asked_ := asked_ + pricing.refetch_whole(one.data_type, one.symbol, one.from_day);
+        ELSE
+            types := types || one.data_type;
+            symbols := symbols || one.symbol;
+            days := days || one.from_day;
+        END IF;
+    END LOOP;
+    UPDATE pricing.provisional_bars p SET asked = p.asked + 1, ask_at = now_ + interval '1 hour' * 2 ^ p.asked
+    FROM (SELECT x.data_type, x.symbol, x.observed_at
+          FROM unnest(types, symbols, days) AS u (data_type, symbol, day)
+          JOIN pricing.provisional_bars x ON (x.data_type, x.symbol, x.observed_at) = (u.data_type, u.symbol, u.day::timestamp AT TIME ZONE 'UTC')
+          ORDER BY 1, 2, 3 FOR UPDATE OF x) due
+    WHERE (p.data_type, p.symbol, p.observed_at) = (due.data_type, due.symbol, due.observed_at);
+    IF cardinality(types) > 0 THEN
+        asked_ := asked_ + pricing.enqueue_pairs(types, symbols, array_fill(-2, ARRAY[cardinality(types)]), days, days);
+    END IF;
+    RETURN asked_;
+END $$;
+COMMENT ON FUNCTION pricing.refetch_history() IS
+    'Asks again for bars that were stored before their day was over, up to six times with growing pauses, and for the whole history of what was restated by one ratio: once, and once more when a split becomes known. What cannot be asked for now is kept. Returns how many were asked for.';
