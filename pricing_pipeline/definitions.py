@@ -24,7 +24,7 @@ _SNAPSHOT = "pricing/registry"
 
 def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     """Definitions for one state of the registry. An empty one has only the sensor that waits for types."""
-    database = PricingDatabase(url=dg.EnvVar("PRICING_DATABASE_URL"))
+    database = PricingDatabase()
     resources = {
         "database": database,
         "providers": Providers(database=database),

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import dagster as dg
-from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
@@ -18,7 +18,6 @@ from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_tabl
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.settings import load_settings
 
 # A strict comparison against Dagster's 5 s loop: an interval of 5 would tick every 5 and 10 s in turn.
 _EVERY_LOOP = 4
@@ -89,9 +88,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             with database.engine.connect() as connection:
                 stops = [allowance.stop for allowance in limits.allowances(connection)]
             return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
-        types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known)
-        if not types:
-            return dg.SkipReason("what is wanted belongs to a data type that is just being added")
+        # A drain serves types that are not loaded yet, too; but Dagster wants a run to select what it knows.
+        types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known or known)
         request = dg.RunRequest(
             run_key=_run_key(outlook, launched),
             partition_key=MONTHS.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
@@ -245,13 +243,14 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
         ):
             return dg.SkipReason("the definitions are being reloaded")
-        socket = load_settings().code_socket
-        if socket is None:
+        server = context.code_location_origin
+        if not isinstance(server, GrpcServerCodeLocationOrigin):
+            # Dagster's daemon starts a server of its own for such a location, and starts it again every minute.
             return dg.SkipReason(
-                f"the registry has version {outlook.registry_version}, loaded is {loaded}: reload the code location, "
-                "or set PRICING_CODE_SOCKET so that it is done for you"
+                f"the registry has version {outlook.registry_version}, loaded is {loaded}: the daemon loads it within "
+                "a minute; reload the code location where it is shown"
             )
-        DagsterGrpcClient(socket=str(socket)).reload_code(timeout=60)
+        server.create_client().reload_code(timeout=60)
         cursor = json.dumps({"version": outlook.registry_version, "at": outlook.now_epoch})
         return dg.SensorResult(
             skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",

@@ -1,4 +1,4 @@
-"""dagster.yaml and workspace.yaml, which `make run` uses, and the storage that they name."""
+"""dagster.yaml and workspace.yaml of `make run`, and the storage that they name."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dagster._core.test_utils import create_run_for_test
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from sqlalchemy import make_url
 
+from pricing_pipeline.dagster_home import workspace, write
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.pruning import prune_reports, prune_runs
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
@@ -32,8 +33,7 @@ ROOT = Path(__file__).parents[2]
 def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A DAGSTER_HOME as `up` makes it. Nothing listens where its variables point."""
     home = tmp_path / "dagster"
-    home.mkdir()
-    (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    write(home, ROOT)
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
     monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")
@@ -69,7 +69,7 @@ def test_g7_dagster_yaml_is_valid_and_says_what_we_rely_on(dagster_home: Path) -
 
 
 def test_g7_workspace_yaml_names_one_code_server_on_the_socket(dagster_home: Path) -> None:
-    (origin,) = WorkspaceFileTarget([str(ROOT / "workspace.yaml")]).create_origins()
+    (origin,) = WorkspaceFileTarget([str(workspace(dagster_home))]).create_origins()
     assert isinstance(origin, GrpcServerCodeLocationOrigin)
     assert (origin.socket, origin.port, origin.location_name) == (
         "/nowhere/code.sock",
