@@ -5,17 +5,19 @@ Nothing is replaced: the environment says where database and sandbox are, as it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._core.definitions.sensor_definition import SensorExecutionData
-from dagster._core.remote_origin import InProcessCodeLocationOrigin
-from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test, create_test_daemon_workspace_context
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
@@ -58,6 +60,17 @@ class Stage:
         )
         with context:
             return self.repository.get_sensor_def(sensor).evaluate_tick(context)
+
+    def slot(self, schedule: str, at: datetime) -> ScheduleExecutionData:
+        """Evaluate a schedule for one of its slots, likewise. The instance has to keep its runs on a disk."""
+        context = dg.build_schedule_context(
+            instance=self.instance,
+            scheduled_execution_time=at,
+            repository_def=self.repository,
+            resources={"database": self.repository.get_top_level_resources()["database"]},
+        )
+        with context:
+            return self.repository.get_schedule_def(schedule).evaluate_tick(context)
 
     def drain(self, *data_types: str, partition: str, **options: Any) -> dg.ExecuteInProcessResult:
         """Run the refresh job for these types, as the sensor requests it."""
@@ -122,16 +135,48 @@ def an_instance(folder: Path) -> dg.DagsterInstance:
     )
 
 
+_ORIGIN = InProcessCodeLocationOrigin(
+    LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
+    location_name="pricing_pipeline",
+)
+_EVENTS = {
+    dg.DagsterRunStatus.QUEUED: dg.DagsterEventType.PIPELINE_ENQUEUED,
+    dg.DagsterRunStatus.STARTING: dg.DagsterEventType.PIPELINE_STARTING,
+    dg.DagsterRunStatus.STARTED: dg.DagsterEventType.PIPELINE_START,
+    dg.DagsterRunStatus.SUCCESS: dg.DagsterEventType.PIPELINE_SUCCESS,
+    dg.DagsterRunStatus.FAILURE: dg.DagsterEventType.PIPELINE_FAILURE,
+}
+
+
+def a_run(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: Mapping[str, str] | None = None
+) -> dg.DagsterRun:
+    """A run of our job that has come as far as `status`; nothing carries it out."""
+    run = create_run_for_test(
+        instance,
+        job_name="refresh",
+        status=dg.DagsterRunStatus.NOT_STARTED,
+        tags=tags,
+        remote_job_origin=RemoteRepositoryOrigin(_ORIGIN, "__repository__").get_job_origin("refresh"),
+    )
+    return run if status is run.status else move(instance, run, status)
+
+
+def move(instance: dg.DagsterInstance, run: dg.DagsterRun, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+    """Have a run come as far as `status`, as Dagster's processes tell it."""
+    instance.report_dagster_event(dg.DagsterEvent(_EVENTS[status].value, "refresh"), run.run_id)
+    moved = instance.get_run_by_id(run.run_id)
+    assert moved is not None
+    assert moved.status is status
+    return moved
+
+
 @contextmanager
 def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
     """What Dagster's daemons work with, our definitions loaded in this process."""
-    origin = InProcessCodeLocationOrigin(
-        LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
-        location_name="pricing_pipeline",
-    )
     with (
         newly_loading(),
-        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context,
+        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(_ORIGIN), instance) as context,
     ):
         yield context
 

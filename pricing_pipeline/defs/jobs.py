@@ -10,14 +10,15 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.settings import load_settings
 
 _MAX_RUNTIME_TAG = "dagster/max_runtime"
+_PRIORITY_TAG = "dagster/priority"
 _GRACE_SECONDS = 180
 """A drain ends by itself after its calls in flight; beyond this, run monitoring ends it."""
 
 
 def drain_tags() -> dict[str, str]:
-    """Tags of a run that drains the queue. They bound its time, so that one that hangs is ended by Dagster."""
+    """Tags of a run that drains the queue: it goes before all others, and Dagster ends it if it hangs."""
     seconds = load_settings().max_drain_seconds + _GRACE_SECONDS
-    return {DRAIN_TAG: "true", _MAX_RUNTIME_TAG: str(seconds)}
+    return {DRAIN_TAG: "true", _PRIORITY_TAG: "10", _MAX_RUNTIME_TAG: str(seconds)}
 
 
 def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
