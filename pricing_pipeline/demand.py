@@ -202,6 +202,11 @@ def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
     return set(connection.execute(query("drains.begun"), {"runs": list(runs)}).scalars())
 
 
+def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
+    """Note that a run has failed, for `status` and whoever reads warnings."""
+    connection.execute(query("drains.warn_of_run"), {"job": job, "message": f"run {run_id}: {why}"})
+
+
 def _admitted(connection: Connection, name: str, parameters: dict[str, object]) -> int:
     try:
         return int(connection.execute(query(name), parameters).scalar_one())

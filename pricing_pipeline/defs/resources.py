@@ -24,7 +24,7 @@ class PricingDatabase(dg.ConfigurableResource[Engine]):
     """The pricing database. One engine per process and URL, so that a sensor tick opens no new connection."""
 
     # The URL holds a password; a resource is shown wherever one is logged. Unset: where the settings say.
-    url: str | None = Field(None, repr=False)
+    url: str | None = Field(default=None, repr=False)
 
     @property
     def engine(self) -> Engine:

@@ -42,6 +42,7 @@ RELEASED = {
     "0032_nothing_skipped.sql": "87d875c42a4af609",
     "0033_trouble_ends.sql": "a71901bf0693a628",
     "0034_coins.sql": "8c5947a1196a591a",
+    "0037_owners.sql": "c64c5444d4fb728f",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
