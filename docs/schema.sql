@@ -436,6 +436,7 @@ CREATE TABLE pricing.data_type_registry (
     background_ttl_minutes integer NOT NULL DEFAULT 1440  -- How old the price of a held pair may grow while nobody watches it.
     thin_after_days integer  -- Quotes older than so many days are thinned to one for every thin_to_minutes; NULL = all are kept for ever.
     thin_to_minutes integer NOT NULL DEFAULT 1440  -- Of each such span of a UTC day the last quote stays; it divides a day, which is the default.
+    owner text  -- Who answers for it: an email address, or team:<name>; NULL = nobody in particular. Dagster shows it with the assets.
     CONSTRAINT data_type_registry_pkey PRIMARY KEY (data_type)
     CONSTRAINT asset_class_is_plain_name CHECK ((asset_class ~ '^[a-z][a-z0-9_]{0,47}$'::text))
     CONSTRAINT background_ttl_is_positive CHECK ((background_ttl_minutes > 0))
@@ -445,6 +446,7 @@ CREATE TABLE pricing.data_type_registry (
     CONSTRAINT fetcher_is_known CHECK ((fetcher = ANY (ARRAY['quote'::text, 'daily_bars'::text, 'nav'::text, 'profile'::text, 'earnings'::text, 'income_statement'::text, 'dividends'::text, 'splits'::text])))
     CONSTRAINT names_are_not_cut CHECK ((63 >= ALL (ARRAY[octet_length(table_name), octet_length(symbol_column), octet_length(timestamp_column), octet_length(staleness_function)])))
     CONSTRAINT only_quotes_are_thinned CHECK (((thin_after_days IS NULL) OR (fetcher = 'quote'::text)))
+    CONSTRAINT owner_is_email_or_team CHECK ((owner ~ '^(team:[A-Za-z0-9_-]{1,100}|[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,24})$'::text))
     CONSTRAINT scheduled_types_have_a_schedule CHECK (((refresh_strategy = 'scheduled'::text) = (refresh_schedule IS NOT NULL)))
     CONSTRAINT strategy_is_known CHECK ((refresh_strategy = ANY (ARRAY['on-demand'::text, 'scheduled'::text])))
     CONSTRAINT thin_after_is_positive CHECK ((thin_after_days > 0))

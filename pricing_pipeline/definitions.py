@@ -17,6 +17,7 @@ from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
 from pricing_pipeline.defs.trading_days import extend_calendars
+from pricing_pipeline.defs.trouble import end_silent_runs, note_failed_runs
 from pricing_pipeline.settings import load_settings
 
 _SNAPSHOT = "pricing/registry"
@@ -24,7 +25,7 @@ _SNAPSHOT = "pricing/registry"
 
 def build(snapshot: RegistrySnapshot) -> dg.Definitions:
     """Definitions for one state of the registry. An empty one has only the sensor that waits for types."""
-    database = PricingDatabase(url=dg.EnvVar("PRICING_DATABASE_URL"))
+    database = PricingDatabase()
     resources = {
         "database": database,
         "providers": Providers(database=database),
@@ -46,6 +47,8 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
             follow_registry(snapshot),
             prune_dagster(snapshot),
             extend_calendars,
+            note_failed_runs,
+            end_silent_runs,
         ],
         schedules=[*schedules, check_schedule(snapshot)],
         asset_checks=[price_checks(snapshot)],

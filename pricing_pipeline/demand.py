@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -117,8 +117,7 @@ class Removed:
 class Outlook:
     """What decides whether a drain is needed. `held` says whether anybody holds anything.
 
-    `drain_began_epoch` is when the last drain began, alive or not; it and `now_epoch` are Unix seconds
-    by the database's clock.
+    `now_epoch` is in Unix seconds, by the database's clock.
     """
 
     watched: bool
@@ -128,7 +127,6 @@ class Outlook:
     queued_types: list[str] | None
     drain_id: UUID | None
     drain_seconds_left: float | None
-    drain_began_epoch: float | None
     now_epoch: float
     registry_version: int
 
@@ -258,6 +256,16 @@ def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
 def outlook(connection: Connection) -> Outlook:
     """What decides whether a drain is needed now."""
     return Outlook(**connection.execute(query("demand.outlook")).mappings().one())
+
+
+def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
+    """Which of these runs have begun a drain, whether or not it is still at work."""
+    return set(connection.execute(query("drains.begun"), {"runs": list(runs)}).scalars())
+
+
+def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
+    """Note that a run has failed, for `status` and whoever reads warnings."""
+    connection.execute(query("drains.warn_of_run"), {"job": job, "message": f"run {run_id}: {why}"})
 
 
 def _admitted(connection: Connection, name: str, parameters: dict[str, object]) -> int:

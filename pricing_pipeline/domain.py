@@ -325,6 +325,7 @@ class DataType:
     schedule_timezone: str
     history_from: date | None
     background_ttl_minutes: int = 1440
+    owner: str | None = None
 
 
 def storable(text: str) -> str:

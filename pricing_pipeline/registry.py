@@ -58,14 +58,15 @@ def add_data_type(
     history_from: date | None = None,
     background_ttl_minutes: int = 1440,
     staleness_function: str = "",
+    owner: str | None = None,
 ) -> None:
     """Add a data type with one INSERT; its storage and route appear with it.
 
     `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
     pairs that are held and not watched. `staleness_function` is_market_stale makes no call while a market is closed,
     and asks for daily values when they should exist; is_data_stale goes by the TTL alone. Without one
-    daily values follow their market, and all else its TTL. Raises PricingError with the
-    database's own reason when the row is refused.
+    daily values follow their market, and all else its TTL. `owner` is an email address or team:NAME.
+    Raises PricingError with the database's own reason when the row is refused.
     """
     try:
         connection.execute(
@@ -82,6 +83,7 @@ def add_data_type(
                 "history_from": history_from,
                 "background_ttl_minutes": background_ttl_minutes,
                 "staleness_function": staleness_function,
+                "owner": owner,
             },
         )
     except DBAPIError as error:

@@ -88,7 +88,7 @@ class Settings(BaseSettings):
     of a file with one in a line. Unset: `master.key` in the home, made with the first key that is stored."""
     code_socket: Path | None = None
     """Unix socket of the Dagster code server; set by `up` for its children."""
-    max_drain_seconds: int = Field(120, ge=5, le=3600)
+    max_drain_seconds: int = Field(600, ge=5, le=3600)
     """How long one drain works before it hands over to a successor."""
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from pricing_pipeline import credentials, master_keys, registry, sample
+from pricing_pipeline import credentials, dagster_home, master_keys, registry, sample
 from pricing_pipeline.children import Child
 from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
@@ -36,9 +36,8 @@ from pricing_pipeline.settings import Settings, keep_kind
 from pricing_pipeline.supervisor import Supervisor
 
 ROOT = Path(__file__).parents[1]
-"""The clone: workspace.yaml, dagster.yaml and migrations are there."""
+"""The clone: dagster.yaml and migrations are there."""
 
-_WORKSPACE = ["-w", str(ROOT / "workspace.yaml")]
 _LONGEST_SOCKET = 100
 _PING_SECONDS = 3.0
 Say = Callable[[str], None]
@@ -103,7 +102,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(
             _program(
                 "dagster-webserver",
-                [*_WORKSPACE, "-h", LOOPBACK, "-p", str(web_port)],
+                ["-w", str(_workspace(environment)), "-h", LOOPBACK, "-p", str(web_port)],
                 without_keys(environment),
                 ready=lambda: answers_http(f"{urls['dagster']}/server_info"),
             )
@@ -167,11 +166,8 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
     """The environment of all children, with every setting that is theirs. The owner's password is nowhere in it."""
     home = settings.home.absolute()
-    dagster_home = home / "dagster"
-    dagster_home.mkdir(exist_ok=True)
-    link = dagster_home / "dagster.yaml"
-    link.unlink(missing_ok=True)
-    link.symlink_to(ROOT / "dagster.yaml")
+    folder = home / "dagster"
+    dagster_home.write(folder, ROOT)
     environment = without_libpq_variables(dict(os.environ))
     environment.pop("PRICING_OWNER_URL", None)
     environment |= {
@@ -183,7 +179,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         .set(drivername="postgresql+psycopg2")
         .render_as_string(hide_password=False),
         "PRICING_CODE_SOCKET": str(_code_socket(home)),
-        "DAGSTER_HOME": str(dagster_home),
+        "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
         # Children work in another folder, and run this code nevertheless.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
@@ -261,7 +257,7 @@ def _daemon(environment: dict[str, str]) -> Child:
     """The daemon, which first makes Dagster's storage ready; it is ready for others when that is done."""
     fresh_start = Path(environment["DAGSTER_HOME"]) / "fresh-start"
     fresh_start.touch()
-    options = [str(fresh_start), str(ROOT / "workspace.yaml")]
+    options = [str(fresh_start), str(_workspace(environment))]
     return _module(
         "dagster-daemon",
         "pricing_pipeline.defs.daemon",
@@ -269,6 +265,10 @@ def _daemon(environment: dict[str, str]) -> Child:
         options,
         ready=lambda: not fresh_start.exists(),
     )
+
+
+def _workspace(environment: dict[str, str]) -> Path:
+    return dagster_home.workspace(Path(environment["DAGSTER_HOME"]))
 
 
 def _module(

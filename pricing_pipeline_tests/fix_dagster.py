@@ -5,8 +5,9 @@ Nothing is replaced: the environment says where database and sandbox are, as it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,16 +15,18 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._core.definitions.sensor_definition import SensorExecutionData
-from dagster._core.remote_origin import InProcessCodeLocationOrigin
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
-from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.test_utils import create_run_for_test, create_test_daemon_workspace_context
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from sqlalchemy import make_url
 
 import pricing_pipeline
+from pricing_pipeline.dagster_home import write
 from pricing_pipeline.definitions import definitions
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import LABEL, Ours
@@ -73,6 +76,17 @@ class Stage:
         )
         with context:
             return self.repository.get_sensor_def(sensor).evaluate_tick(context)
+
+    def slot(self, schedule: str, at: datetime) -> ScheduleExecutionData:
+        """Evaluate a schedule for one of its slots, likewise. The instance has to keep its runs on a disk."""
+        context = dg.build_schedule_context(
+            instance=self.instance,
+            scheduled_execution_time=at,
+            repository_def=self.repository,
+            resources={"database": self.repository.get_top_level_resources()["database"]},
+        )
+        with context:
+            return self.repository.get_schedule_def(schedule).evaluate_tick(context)
 
     def drain(
         self, *data_types: str, partition: str, tags: dict[str, str] | None = None, **options: Any
@@ -149,16 +163,48 @@ def an_instance(folder: Path) -> dg.DagsterInstance:
     )
 
 
+_ORIGIN = InProcessCodeLocationOrigin(
+    LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
+    location_name="pricing_pipeline",
+)
+_EVENTS = {
+    dg.DagsterRunStatus.QUEUED: dg.DagsterEventType.PIPELINE_ENQUEUED,
+    dg.DagsterRunStatus.STARTING: dg.DagsterEventType.PIPELINE_STARTING,
+    dg.DagsterRunStatus.STARTED: dg.DagsterEventType.PIPELINE_START,
+    dg.DagsterRunStatus.SUCCESS: dg.DagsterEventType.PIPELINE_SUCCESS,
+    dg.DagsterRunStatus.FAILURE: dg.DagsterEventType.PIPELINE_FAILURE,
+}
+
+
+def a_run(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: Mapping[str, str] | None = None
+) -> dg.DagsterRun:
+    """A run of our job that has come as far as `status`; nothing carries it out."""
+    run = create_run_for_test(
+        instance,
+        job_name="refresh",
+        status=dg.DagsterRunStatus.NOT_STARTED,
+        tags=tags,
+        remote_job_origin=RemoteRepositoryOrigin(_ORIGIN, "__repository__").get_job_origin("refresh"),
+    )
+    return run if status is run.status else move(instance, run, status)
+
+
+def move(instance: dg.DagsterInstance, run: dg.DagsterRun, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+    """Have a run come as far as `status`, as Dagster's processes tell it."""
+    instance.report_dagster_event(dg.DagsterEvent(_EVENTS[status].value, "refresh"), run.run_id)
+    moved = instance.get_run_by_id(run.run_id)
+    assert moved is not None
+    assert moved.status is status
+    return moved
+
+
 @contextmanager
 def a_daemon(instance: dg.DagsterInstance) -> Iterator[WorkspaceProcessContext]:
     """What Dagster's daemons work with, our definitions loaded in this process."""
-    origin = InProcessCodeLocationOrigin(
-        LoadableTargetOrigin(module_name="pricing_pipeline.definitions", attribute="definitions"),
-        location_name="pricing_pipeline",
-    )
     with (
         newly_loading(),
-        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(origin), instance) as context,
+        create_test_daemon_workspace_context(InProcessWorkspaceLoadTarget(_ORIGIN), instance) as context,
     ):
         yield context
 
@@ -179,8 +225,7 @@ def environment(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A DAGSTER_HOME as `up` makes it. Nothing listens where its variables point."""
     home = tmp_path / "dagster"
-    home.mkdir()
-    (home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    write(home, ROOT)
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("PRICING_DAGSTER_URL", "postgresql+psycopg2://nobody:none@127.0.0.1:9/dagster")
     monkeypatch.setenv("PRICING_CODE_SOCKET", "/nowhere/code.sock")

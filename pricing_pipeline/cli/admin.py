@@ -100,6 +100,7 @@ def add_data_type(
     description: str,
     background_ttl_minutes: int,
     follow_market: bool | None,
+    owner: str | None,
     as_json: bool,
 ) -> None:
     """Add a data type, as the owner. Raises PricingError with the database's reason when it refuses."""
@@ -120,6 +121,7 @@ def add_data_type(
                     history_from=history_from,
                     background_ttl_minutes=background_ttl_minutes,
                     staleness_function=_JUDGES[follow_market],
+                    owner=owner,
                 )
                 kind = reads.data_type(connection, data_type)
         except PricingError as error:

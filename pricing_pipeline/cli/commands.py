@@ -409,6 +409,9 @@ def registry_add(
         bool | None,
         typer.Option(help="Make no call while a market is closed. Daily values do so unless told otherwise."),
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="EMAIL", help="Who answers for it; a team as team:NAME.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a data type. Its storage, assets, freshness policy and refresh follow by themselves.
@@ -430,6 +433,7 @@ def registry_add(
         description=description,
         background_ttl_minutes=background_ttl,
         follow_market=follow_market,
+        owner=owner,
         as_json=as_json,
     )
 

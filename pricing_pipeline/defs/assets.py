@@ -7,8 +7,10 @@ asset's last materialization, whatever its partition: a backfill of 2010 would m
 
 import os
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from pathlib import Path
 
 import dagster as dg
 
@@ -25,6 +27,7 @@ from pricing_pipeline.refresh import Refresher
 _NO_HISTORY = date(2000, 1, 1)
 """Where months begin while no type has history."""
 
+_PACKAGE = Path(__file__).parents[1]
 SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
 _HISTORY_COLUMNS = dg.TableSchema(
@@ -124,7 +127,11 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             group_name="sources",
             kinds={"python"},
             description=f"The provider {name}; every call to it is a row of pricing.collector_call_log.",
-            metadata={"dagster/table_name": "pricing.collector_call_log", "base_url": base_url},
+            metadata={
+                "dagster/table_name": "pricing.collector_call_log",
+                "base_url": base_url,
+                **_code(f"providers/{name}.py"),
+            },
         )
         for name, base_url in snapshot.providers.items()
     ]
@@ -133,7 +140,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         group_name="sources",
         kinds={"postgres", "table"},
         description="What people look at now, kept alive by heartbeats. It decides what is refreshed.",
-        metadata={"dagster/table_name": "pricing.active_subscriptions"},
+        metadata={"dagster/table_name": "pricing.active_subscriptions", **_code("db/functions/demand.sql")},
     )
     return [*providers, subscriptions]
 
@@ -157,10 +164,14 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
+                **_code(
+                    "db/functions/documents.sql" if kind.fetcher.is_document else "db/functions/prices.sql"
+                ),
                 # A table of the user's own has columns of its own.
                 **_latest_columns(kind),
             },
             tags={"strategy": kind.refresh_strategy},
+            owners=_owners(kind),
         )
         for kind in snapshot.data_types
     ]
@@ -183,8 +194,10 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                     "dagster/column_schema": _DOCUMENTS_COLUMNS
                     if kind.fetcher.is_document
                     else _HISTORY_COLUMNS,
+                    **_code("refresh.py", "settling.py"),
                 },
                 tags={"strategy": kind.refresh_strategy},
+                owners=_owners(kind),
                 skippable=True,
             )
             for kind in snapshot.data_types
@@ -259,6 +272,26 @@ def _no_schedule(fault: str | None) -> str:
     if fault is None:
         return ""
     return f" **Its schedule is not followed; correct it in pricing.data_type_registry.** {fault}"
+
+
+def _code(*files: str) -> dict[str, dg.CodeReferencesMetadataValue]:
+    """Links from an asset's page to what makes it: files of our package, as far as they exist."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # whose exact version is pinned
+        links = [
+            dg.LocalFileCodeReference(file_path=str(path), label=path.name)
+            for path in map(_PACKAGE.joinpath, files)
+            if path.is_file()
+        ]
+        return (
+            {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=links)}
+            if links
+            else {}
+        )
+
+
+def _owners(kind: DataType) -> list[str] | None:
+    return [kind.owner] if kind.owner else None
 
 
 def _minutes(ttl: int) -> str:

@@ -4,6 +4,7 @@ A type that has no history there is no reason to fail: months are shared by all 
 what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg

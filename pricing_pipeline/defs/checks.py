@@ -335,6 +335,7 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
         selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
         description="Evaluates the checks of latest prices and of the histories behind them.",
         executor_def=dg.in_process_executor,
+        tags={"dagster/priority": "5"},  # behind drains, before backfills
     )
 
     @dg.schedule(

@@ -9,14 +9,15 @@ DRAIN_TAG = "pricing/drain"
 """On runs that drain the queue; a run of `price_history` without it is a backfill, whichever job it is of."""
 
 _MAX_RUNTIME_TAG = "dagster/max_runtime"
+_PRIORITY_TAG = "dagster/priority"
 _GRACE_SECONDS = 180
 """A drain ends by itself after its calls in flight; beyond this, run monitoring ends it."""
 
 
 def drain_tags() -> dict[str, str]:
-    """Tags of a run that drains the queue. They bound its time, so that one that hangs is ended by Dagster."""
+    """Tags of a run that drains the queue: it goes before all others, and Dagster ends it if it hangs."""
     seconds = load_settings().max_drain_seconds + _GRACE_SECONDS
-    return {DRAIN_TAG: "true", _MAX_RUNTIME_TAG: str(seconds)}
+    return {DRAIN_TAG: "true", _PRIORITY_TAG: "10", _MAX_RUNTIME_TAG: str(seconds)}
 
 
 def drain(context: dg.AssetExecutionContext, refresher: Refresher) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from pricing_pipeline import limits
 from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.settings import load_settings
 
@@ -22,14 +23,14 @@ from pricing_pipeline.settings import load_settings
 class PricingDatabase(dg.ConfigurableResource[Engine]):
     """The pricing database. One engine per process and URL, so that a sensor tick opens no new connection."""
 
-    # The URL holds a password; a resource is shown wherever one is logged.
-    url: str = Field(repr=False)
+    # The URL holds a password; a resource is shown wherever one is logged. Unset: where the settings say.
+    url: str | None = Field(default=None, repr=False)
 
     @property
     def engine(self) -> Engine:
         # Ticks run side by side: of two engines made at once one would be lost, with its open sessions.
         with _MAKING:
-            return _engine(self.url)
+            return _engine(self.url or worker_url(load_settings()))
 
 
 class Providers(dg.ConfigurableResource[None]):

@@ -22,6 +22,7 @@ from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import history_key
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.starting import is_drained
 from pricing_pipeline.domain import DataType
 
 _LOG = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         name=f"{kind.data_type}_schedule",
-        job_name="refresh",
+        target=dg.AssetSelection.assets(history_key(kind.data_type)),
         cron_schedule=cron,
         execution_timezone=kind.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -81,6 +82,8 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
             )
         if not queued:
             return dg.SkipReason("every instrument of the type is queued already, or there is none")
+        if is_drained(context.instance, database.engine):
+            return dg.SkipReason(f"queued {queued}; the drain that is at work or starting takes them")
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",
             # To Dagster it is the slot's time: for a tick that comes late, a month begun since does not exist yet.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import dagster as dg
-from dagster._grpc.client import DagsterGrpcClient  # internal: reloads without a webserver; dagster is pinned
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
@@ -20,7 +20,7 @@ from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_tabl
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.defs.starting import is_on_its_way
 
 # A strict comparison against Dagster's 5 s loop: an interval of 5 would tick every 5 and 10 s in turn.
 _EVERY_LOOP = 4
@@ -28,7 +28,6 @@ _EVERY_LOOP = 4
 _EVERY_SECOND_LOOP = 9
 # A tick every five seconds, a launch of three to nine: asked for this early, the successor is there in time.
 _HAND_OVER_SECONDS = 15.0
-_LAUNCH_PATIENCE_SECONDS = 30.0
 # A drain that fails as it begins must not be launched anew with every tick.
 _LEAST_SECONDS_BETWEEN = 10.0
 _RELOAD_PATIENCE_SECONDS = 20.0
@@ -44,22 +43,6 @@ def _read(cursor: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return kept if isinstance(kept, dict) else {}
-
-
-@dataclass
-class _Launched:
-    """The cursor of the drain sensor: when a drain was requested last, and as the successor of which."""
-
-    after_drain: str | None = None
-    at: float = 0.0
-
-    @classmethod
-    def load(cls, cursor: str | None) -> "_Launched":
-        kept = _read(cursor)
-        return cls(kept.get("after_drain"), kept.get("at", 0.0))
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -87,52 +70,45 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        launched = _Launched.load(context.cursor)
-        idle = _why_idle(outlook, launched)
+        requested = float(_read(context.cursor).get("at", 0.0))
+        idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
         if idle is not None:
             with database.engine.connect() as connection:
                 stops = [allowance.stop for allowance in limits.allowances(connection)]
             return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
-        types = sorted({*(outlook.watched_types or ()), *(outlook.queued_types or ())} & known)
-        if not types:
-            return dg.SkipReason("what is wanted belongs to a data type that is just being added")
+        # A drain serves all types, those that are not loaded yet, too; but a run has to select some that are.
+        wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
+        types = next(filter(None, (names & known for names in wanted)), known)
         request = dg.RunRequest(
-            run_key=_run_key(outlook, launched),
+            run_key=_run_key(outlook, requested),
             partition_key=partitions.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
-            asset_selection=[history_key(name) for name in types],
-            tags={**drain_tags(), "pricing/data_types": ",".join(types)[:200]},
+            asset_selection=[history_key(name) for name in sorted(types)],
+            tags=drain_tags(),
         )
-        drain = str(outlook.drain_id) if outlook.drain_id else None
-        return dg.SensorResult(run_requests=[request], cursor=_Launched(drain, outlook.now_epoch).dump())
+        return dg.SensorResult(run_requests=[request], cursor=json.dumps({"at": outlook.now_epoch}))
 
     return sensor
 
 
-def _why_idle(outlook: demand.Outlook, launched: _Launched) -> str | None:
-    """Why no run is needed now; None when one is."""
+def _why_idle(outlook: demand.Outlook, requested: float, is_on_its_way: bool) -> str | None:
+    """Why no run is needed now; None when one is. `requested` is when one was asked for last, in Unix seconds."""
     if not outlook.watched and not outlook.queued:
         held = "; what is held is fresh enough" if outlook.held else ""
         return f"nobody watches anything and nothing is queued{held}"
-    if outlook.drain_id is not None:
-        left = outlook.drain_seconds_left or 0.0
-        if left > _HAND_OVER_SECONDS:
-            return f"a drain is at work for another {left:.0f} s"
-        if launched.after_drain == str(outlook.drain_id):
-            return "the successor of the ending drain is starting"
-    else:
-        has_begun = (outlook.drain_began_epoch or 0.0) > launched.at
-        patience = _LEAST_SECONDS_BETWEEN if has_begun else _LAUNCH_PATIENCE_SECONDS
-        # What was launched in the future was launched before the database's clock was set back.
-        if 0 <= outlook.now_epoch - launched.at < patience:
-            return "a drain has just ended" if has_begun else "a drain was requested and is starting"
+    if is_on_its_way:
+        return "a drain is queued or starting"
+    left = outlook.drain_seconds_left or 0.0
+    if left > _HAND_OVER_SECONDS:
+        return f"a drain is at work for another {left:.0f} s"
+    # What was requested in the future was requested before the database's clock was set back.
+    if 0 <= outlook.now_epoch - requested < _LEAST_SECONDS_BETWEEN:
+        return "a drain was requested a moment ago, and has ended or failed"
     return None
 
 
-def _run_key(outlook: demand.Outlook, launched: _Launched) -> str:
+def _run_key(outlook: demand.Outlook, requested: float) -> str:
     """The same for two ticks that decide on the same state, so that Dagster launches one run for both."""
-    if outlook.drain_id is not None:
-        return f"after-drain-{outlook.drain_id}"
-    return f"after-request-{launched.at:.3f}" if launched.at else f"first-{outlook.now_epoch:.3f}"
+    return f"after-request-{requested:.3f}" if requested else f"first-{outlook.now_epoch:.3f}"
 
 
 @dataclass
@@ -249,13 +225,14 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
         ):
             return dg.SkipReason("the definitions are being reloaded")
-        socket = load_settings().code_socket
-        if socket is None:
+        server = context.code_location_origin
+        if not isinstance(server, GrpcServerCodeLocationOrigin):
+            # Dagster's daemon starts a server of its own for such a location, and starts it again every minute.
             return dg.SkipReason(
-                f"the registry has version {outlook.registry_version}, loaded is {loaded}: reload the code location, "
-                "or set PRICING_CODE_SOCKET so that it is done for you"
+                f"the registry has version {outlook.registry_version}, loaded is {loaded}: the daemon loads it within "
+                "a minute; reload the code location where it is shown"
             )
-        DagsterGrpcClient(socket=str(socket)).reload_code(timeout=60)
+        server.create_client().reload_code(timeout=60)
         cursor = json.dumps({"version": outlook.registry_version, "at": outlook.now_epoch})
         return dg.SensorResult(
             skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",

@@ -86,6 +86,7 @@ def test_b1_the_registry_is_listed(cli: CommandLine) -> None:
         "schedule": "30 23 * * *",
         "timezone": "Asia/Kolkata",
         "background_ttl_minutes": 1440,
+        "owner": None,
     }
     table = cli("registry", "list").stdout
     assert "30 23 * * * (Asia/Kolkata)" in table
@@ -96,7 +97,8 @@ def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) 
     said = cli(
         *("registry", "add", "crypto_quote", "--fetcher", "quote", "--ttl", "5", "--asset-class", "crypto"),
         *("--schedule", "0 6 * * 1-5", "--timezone", "Europe/Berlin", "--history-from", "2015-01"),
-        *("--description", "Coins.", "--background-ttl", "720", "--json"),
+        *("--description", "Coins.", "--background-ttl", "720"),
+        *("--owner", "team:quants", "--json"),
     )
     assert said.exit_code == 0
     assert said.json == {
@@ -111,6 +113,7 @@ def test_b1_a_data_type_is_added_with_its_storage(cli: CommandLine, core: Core) 
         "schedule": "0 6 * * 1-5",
         "timezone": "Europe/Berlin",
         "background_ttl_minutes": 720,
+        "owner": "team:quants",
     }
     assert said.json in cli("registry", "list", "--json").json["data_types"]
     assert core.rows("SELECT FROM pricing.latest_price_crypto_quote") == []

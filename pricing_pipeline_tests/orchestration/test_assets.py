@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage
@@ -167,3 +169,30 @@ def test_g2_the_policy_warns_at_the_ttl_and_fails_at_twice(stage: Stage, core: C
         )
         assert policy.fail_window.to_timedelta() >= timedelta(minutes=2)
         assert stage.spec("price_history", name).freshness_policy is None
+
+
+@pytest.mark.parametrize("owner", ["ann@example.org", "a.b+c@x-y.co.uk", "team:quants", None])
+def test_g1_the_owner_of_a_type_owns_its_assets(stage: Stage, core: Core, owner: str | None) -> None:
+    core.rows("UPDATE pricing.data_type_registry SET owner = :owner WHERE data_type = 'fx_rate'", owner=owner)
+    stage.reload()
+    for group in ("price_history", "latest_price"):
+        assert stage.spec(group, FX).owners == ([owner] if owner else [])
+        assert stage.spec(group, QUOTE).owners == []
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "ann", "team:", "ann@", "@x.org", "two words@x.org", "ann@x.org, bob@x.org"]
+)
+def test_g1_who_can_be_no_owner_is_refused(core: Core, owner: str) -> None:
+    """One bad row must not take all others down: Dagster would load nothing."""
+    with pytest.raises(DBAPIError, match="owner_is_email_or_team"):
+        core.rows(
+            "UPDATE pricing.data_type_registry SET owner = :owner WHERE data_type = 'fx_rate'", owner=owner
+        )
+
+
+def test_g5_each_asset_leads_to_the_code_that_makes_it(stage: Stage) -> None:
+    for spec in stage.definitions.resolve_all_asset_specs():
+        references = spec.metadata["dagster/code_references"].code_references
+        assert references
+        assert all(Path(one.file_path).is_file() for one in references)

@@ -1,4 +1,4 @@
-"""One code server, as `up` starts it and workspace.yaml finds it: it reloads when the registry changes."""
+"""One code server, as `up` starts it and its workspace.yaml finds it: it reloads when the registry changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 import pytest
@@ -17,45 +20,69 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
+from pricing_pipeline import dagster_home
 from pricing_pipeline.probes import answers_grpc, listens
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_dagster import an_instance
+from pricing_pipeline_tests.fix_database import TestServer
 from pricing_pipeline_tests.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"
+SAMPLE = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"}
 
 
 @pytest.fixture
-def code_server(
-    environment: None, open_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[subprocess.Popen[bytes]]:
+def socket(environment: None, open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the code server of this test will listen, and what it needs to know."""
     path = open_folder / "code.sock"
+    dagster_home.write(open_folder, ROOT)
     (open_folder / "dagster.yaml").write_text("telemetry: {enabled: false}")
     monkeypatch.setenv("PRICING_CODE_SOCKET", str(path))
     monkeypatch.setenv("DAGSTER_HOME", str(open_folder))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    return path
+
+
+@contextmanager
+def running(socket: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A code server as `up` starts it."""
     arguments = ["code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"]
-    options = ["-s", str(path), "--location-name", LOCATION, "--log-level", "warning"]
+    options = ["-s", str(socket), "--location-name", LOCATION, "--log-level", "warning"]
     with subprocess.Popen(
         [str(Path(sys.executable).parent / "dagster"), *arguments, *options],
-        cwd=open_folder,
+        cwd=socket.parent,
         start_new_session=True,
     ) as process:
         try:
-            wait_until(lambda: listens(str(path)))
+            wait_until(lambda: listens(str(socket)))
             yield process
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.fixture
+def code_server(socket: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with running(socket) as process:
+        yield process
+
+
+@contextmanager
+def a_daemon(instance: dg.DagsterInstance, socket: Path) -> Iterator[WorkspaceProcessContext]:
+    """What daemon and webserver of `up` see of the code server."""
+    target = WorkspaceFileTarget([str(dagster_home.workspace(socket.parent))])
+    with create_test_daemon_workspace_context(target, instance) as context:
+        yield context
+
+
 def names(daemon: WorkspaceProcessContext) -> set[str]:
-    """Data types of the code location as daemon and webserver see it now."""
-    daemon.refresh_code_location(LOCATION)
-    location = daemon.create_request_context().get_code_location(LOCATION)
-    (repository,) = location.get_repositories().values()
-    keys = repository.asset_graph.materializable_asset_keys
-    return {key.path[1] for key in keys}
+    """Data types of the code location as daemon and webserver see it by themselves; none while it does not answer."""
+    return {
+        key.path[1]
+        for location in daemon.create_request_context().code_locations
+        for repository in location.get_repositories().values()
+        for key in repository.asset_graph.materializable_asset_keys
+    }
 
 
 def handed_on(daemon: WorkspaceProcessContext) -> str:
@@ -70,17 +97,11 @@ def handed_on(daemon: WorkspaceProcessContext) -> str:
 
 
 def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
-    code_server: subprocess.Popen[bytes], core: Core, tmp_path: Path
+    code_server: subprocess.Popen[bytes], socket: Path, core: Core, tmp_path: Path
 ) -> None:
     logger = get_dagster_logger("daemon")
-    with (
-        an_instance(tmp_path) as instance,
-        create_test_daemon_workspace_context(
-            WorkspaceFileTarget([str(ROOT / "workspace.yaml")]), instance
-        ) as daemon,
-    ):
-        sample = {"equity_daily", "equity_quote", "fx_rate", "mf_nav"}
-        assert names(daemon) == sample
+    with an_instance(tmp_path) as instance, a_daemon(instance, socket) as daemon:
+        assert names(daemon) == SAMPLE
         core.rows(
             "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
             " VALUES ('new_quote', 'quote', 5)"
@@ -88,12 +109,43 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
         core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
         # The sensor is evaluated in the code server, and tells it to reload itself.
         list(execute_sensor_iteration(daemon, logger, None, None))
-        wait_until(lambda: names(daemon) == sample - {"mf_nav"} | {"new_quote"})
+        wait_until(lambda: names(daemon) == SAMPLE - {"mf_nav"} | {"new_quote"})
         # Its runs are given the registry that it was loaded from.
         assert '"data_type": "new_quote"' in handed_on(daemon)
         skips = [tick.skip_reason for tick in ticks(instance)]
         assert any("reloading: the registry changed from version" in str(reason) for reason in skips)
         assert code_server.poll() is None
+
+
+@pytest.mark.filterwarnings("ignore:Error loading repository location:UserWarning")  # it is not there yet
+@pytest.mark.parametrize("order", list(permutations(["database", "code server", "daemon"])), ids="-".join)
+def test_b1_g7_whatever_starts_first_all_work_within_a_minute(
+    order: tuple[str, ...],
+    server: TestServer,
+    template: str,
+    socket: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A code server that finds neither a database nor a copy of the registry has no types yet, and follows."""
+    name = f"pricing_late_{uuid4().hex[:12]}"
+    monkeypatch.setenv("PRICING_DATABASE_URL", server.url(name))
+    with ExitStack() as started:
+        instance = started.enter_context(an_instance(tmp_path))
+        for what in order:
+            if what == "database":
+                server.create(name, template)
+                started.callback(server.drop, name)
+            elif what == "code server":
+                started.enter_context(running(socket))
+            else:
+                daemon = started.enter_context(a_daemon(instance, socket))
+
+        def is_served() -> bool:
+            list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
+            return names(daemon) == SAMPLE
+
+        wait_until(is_served)
 
 
 PING = "/api.DagsterApi/Ping"

@@ -1,4 +1,4 @@
-"""dagster.yaml and workspace.yaml, which `make run` uses, and the storage that they name."""
+"""dagster.yaml and workspace.yaml of `make run`, and the storage that they name."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
+from pricing_pipeline.dagster_home import workspace, write
 from pricing_pipeline.db.dagster_storage import claim_if_new
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.pruning import prune_reports, prune_runs
@@ -44,10 +45,23 @@ def test_g7_dagster_yaml_is_valid_and_says_what_we_rely_on(dagster_home: Path) -
     assert set(config["storage"]) == {"postgres"}
     assert config["storage"]["postgres"]["postgres_url"] == {"env": "PRICING_DAGSTER_URL"}
     assert config["run_coordinator"]["class"] == "QueuedRunCoordinator"
+    assert config["sensors"]["use_threads"] is True
+    assert config["schedules"]["use_threads"] is True
+
+
+def test_g7_the_storage_is_written_into_the_home_and_nowhere_else(dagster_home: Path) -> None:
+    """Earlier releases left a link to the clone's file there, which must not be written through."""
+    before = (ROOT / "dagster.yaml").read_text()
+    assert "postgres" not in before
+    (dagster_home / "dagster.yaml").unlink()
+    (dagster_home / "dagster.yaml").symlink_to(ROOT / "dagster.yaml")
+    write(dagster_home, ROOT)
+    assert (dagster_home / "dagster.yaml").read_text().startswith(before)
+    assert (ROOT / "dagster.yaml").read_text() == before
 
 
 def test_g7_workspace_yaml_names_one_code_server_on_the_socket(dagster_home: Path) -> None:
-    (origin,) = WorkspaceFileTarget([str(ROOT / "workspace.yaml")]).create_origins()
+    (origin,) = WorkspaceFileTarget([str(workspace(dagster_home))]).create_origins()
     assert isinstance(origin, GrpcServerCodeLocationOrigin)
     assert (origin.socket, origin.port, origin.location_name) == (
         "/nowhere/code.sock",
@@ -64,6 +78,7 @@ def test_g7_g6_the_instance_on_postgresql(
     assert not instance.telemetry_enabled
     assert not instance.nux_enabled
     assert instance.freshness_enabled
+    assert "ASSET" not in instance.get_required_daemon_types()  # that of automation, which nothing here has
     assert instance.run_monitoring_enabled
     assert not instance.run_retries_enabled
     assert isinstance(instance.event_log_storage, SqlEventLogStorage)

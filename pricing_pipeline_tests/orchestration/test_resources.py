@@ -127,7 +127,7 @@ def test_g4_no_resource_shows_its_password(stage: Stage, database_url: str, pass
 def test_g4_what_the_ui_is_told_of_our_definitions_holds_no_password(stage: Stage, password: str) -> None:
     told = serialize_value(RepositorySnap.from_def(stage.repository))
     assert password not in told
-    assert "PRICING_DATABASE_URL" in told
+    assert "PricingDatabase" in told
 
 
 def test_g4_a_run_that_fails_deep_in_the_database_betrays_no_password(

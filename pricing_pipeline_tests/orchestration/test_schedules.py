@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fix_dagster import Stage, a_run, an_instance
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
 """Long ago, and the last of its month: a tick may come late."""
+
+
+@pytest.fixture(autouse=True)
+def kept_runs(stage: Stage, tmp_path: Path) -> Iterator[None]:
+    """A schedule looks at runs only where they are kept."""
+    with an_instance(tmp_path) as instance:
+        stage.instance = instance
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -22,20 +32,14 @@ def nothing_is_served_yet(core: Core) -> None:
 
 
 def evaluated(stage: Stage, schedule: str, slot: datetime = SLOT) -> ScheduleExecutionData:
-    context = dg.build_schedule_context(
-        instance=stage.instance,
-        scheduled_execution_time=slot,
-        repository_def=stage.repository,
-        resources={"database": stage.repository.get_top_level_resources()["database"]},
-    )
-    return stage.repository.get_schedule_def(schedule).evaluate_tick(context)
+    return stage.slot(schedule, slot)
 
 
 def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None:
     schedule = stage.repository.get_schedule_def("mf_nav_schedule")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 23 * * *", "Asia/Kolkata")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    assert schedule.job_name == "refresh"
+    assert schedule.job.selection == dg.AssetSelection.assets(dg.AssetKey(["price_history", NAV]))  # type: ignore[union-attr]
     assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
 
     core.rows(
@@ -107,6 +111,20 @@ def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
     assert not later.run_requests
     assert later.skip_message == "every instrument of the type is queued already, or there is none"
     assert core.tasks() == queued
+
+
+@pytest.mark.parametrize("status", ["QUEUED", "STARTED", None])
+def test_b14_b17_what_a_drain_takes_anyway_needs_no_run_of_its_own(
+    stage: Stage, core: Core, status: str | None
+) -> None:
+    if status is None:
+        core.rows("SELECT pricing.begin_drain('another', NULL, 120)")
+    else:
+        a_run(stage.instance, dg.DagsterRunStatus[status], {"pricing/drain": "true"})
+    tick = evaluated(stage, "mf_nav_schedule")
+    assert not tick.run_requests
+    assert tick.skip_message == "queued 4; the drain that is at work or starting takes them"
+    assert {task.symbol for task in core.tasks()} == FUNDS
 
 
 def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core) -> None:

@@ -16,7 +16,7 @@ from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance
+from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance, move
 from pricing_pipeline_tests.fix_database import Clock
 
 SENSOR = "refresh_watched"
@@ -61,7 +61,7 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
     assert selected(request) == [QUOTE, FX]
     assert request.partition_key in [*months, this_month()]
     assert request.tags["pricing/drain"] == "true"
-    assert request.tags["pricing/data_types"] == f"{QUOTE},{FX}"
+    assert request.tags["dagster/priority"] == "10"
     # The queue has what is due, most viewers first.
     assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 2, "EUR/USD": 1}
 
@@ -114,17 +114,28 @@ def test_g3_work_left_in_the_queue_is_reason_enough(stage: Stage, core: Core) ->
     assert selected(requested(stage.tick(SENSOR))) == [DAILY, NAV]
 
 
-def test_g3_a_requested_drain_is_given_time_to_start(stage: Stage, core: Core, clock: Clock) -> None:
+@pytest.mark.parametrize("status", ["NOT_STARTED", "QUEUED", "STARTING", "STARTED"])
+def test_g3_b17_a_drain_that_is_queued_or_starting_needs_no_other(
+    stage: Stage, core: Core, clock: Clock, status: str
+) -> None:
+    """However long it waits for its turn."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     first = stage.tick(SENSOR)
-    requested(first)
-    clock.advance(28)
+    run = a_run(stage.instance, dg.DagsterRunStatus[status], requested(first).tags)
+    clock.advance(3600)
     patient = stage.tick(SENSOR, first.cursor)
-    assert (patient.run_requests, patient.skip_message) == ([], "a drain was requested and is starting")
+    assert (patient.run_requests, patient.skip_message) == ([], "a drain is queued or starting")
     assert len(core.tasks()) == 1
-    # It never came: its launch was lost.
-    clock.advance(3)
+    # It never came.
+    stage.instance.report_run_failed(run)
     assert requested(stage.tick(SENSOR, first.cursor)).run_key != requested(first).run_key
+
+
+def test_g3_b17_a_run_that_has_begun_nothing_for_long_keeps_no_drain_away(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    with freeze_time(time.time() - 31):
+        a_run(stage.instance, dg.DagsterRunStatus.STARTED, {"pricing/drain": "true"})
+    requested(stage.tick(SENSOR))
 
 
 def test_g3_a_clock_that_was_set_back_keeps_no_drain_from_starting(
@@ -162,13 +173,15 @@ def test_g3_b17_an_ending_drain_hands_over_to_one_successor(stage: Stage, core: 
     assert "at work" in str(stage.tick(SENSOR).skip_message)
     clock.advance(2)
     handed_over = stage.tick(SENSOR)
-    assert drain in str(requested(handed_over).run_key)
+    a_run(stage.instance, dg.DagsterRunStatus.QUEUED, requested(handed_over).tags)
     clock.advance(5)
     again = stage.tick(SENSOR, handed_over.cursor)
-    assert (again.run_requests, again.skip_message) == ([], "the successor of the ending drain is starting")
+    assert (again.run_requests, again.skip_message) == ([], "a drain is queued or starting")
     # The successor begins beside the ending drain, and counts from then on.
-    begin_drain(core)
-    assert "at work for another 1" in str(stage.tick(SENSOR, again.cursor or handed_over.cursor).skip_message)
+    (run,) = stage.instance.get_runs()
+    move(stage.instance, run, dg.DagsterRunStatus.STARTED)
+    core.rows("SELECT pricing.begin_drain('another', :run, 120)", run=run.run_id)
+    assert "at work for another 1" in str(stage.tick(SENSOR, handed_over.cursor).skip_message)
 
 
 def test_g3_b17_a_dead_drain_is_replaced_when_its_lease_is_out(
@@ -192,7 +205,9 @@ def test_g3_a_drain_that_came_and_went_makes_nobody_wait(stage: Stage, core: Cor
     core.rows("SELECT pricing.end_drain(CAST(:drain AS uuid))", drain=drain)
     # A drain that fails as it begins must not be launched with every tick, either.
     clock.advance(5)
-    assert stage.tick(SENSOR, first.cursor).skip_message == "a drain has just ended"
+    assert stage.tick(SENSOR, first.cursor).skip_message == (
+        "a drain was requested a moment ago, and has ended or failed"
+    )
     clock.advance(6)
     requested(stage.tick(SENSOR, first.cursor))
 
@@ -205,13 +220,13 @@ def test_g3_the_tick_recovers_what_a_lost_worker_held(stage: Stage, core: Core, 
     assert core.statuses() == {"AAPL": "pending"}
 
 
-def test_g3_a_type_that_is_not_loaded_yet_waits_for_the_reload(stage: Stage, core: Core) -> None:
+def test_g3_b1_a_type_is_served_before_it_is_loaded(stage: Stage, core: Core) -> None:
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('new_quote', 'quote', 5)"
     )
     core.heartbeat("ann", ("new_quote", "AAPL"))
-    assert "just being added" in str(stage.tick(SENSOR).skip_message)
+    assert selected(requested(stage.tick(SENSOR))) == sorted([DAILY, QUOTE, FX, NAV])
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert selected(requested(stage.tick(SENSOR))) == [QUOTE]
 
@@ -241,7 +256,7 @@ def state_of(instance: dg.DagsterInstance) -> InstigatorState:
 def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
     environment: None, core: Core, clock: Clock, open_folder: Path
 ) -> None:
-    """The second reads its state before the first has written it, and finds the first's run by its key."""
+    """The second reads its state before the first has written it, and finds the first's run."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     logger = get_dagster_logger("daemon")
     with (
@@ -253,6 +268,7 @@ def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
         (first,) = instance.get_runs()
         assert (first.status, first.tags["pricing/drain"]) == (dg.DagsterRunStatus.QUEUED, "true")
 
+        instance.report_run_failed(first)
         clock.advance(31)
         with freeze_time(time.time() + 31):
             before = state_of(instance)
@@ -264,7 +280,7 @@ def test_g3_two_daemons_that_read_the_same_cursor_launch_one_run(
         (skipped,) = instance.get_ticks(
             before.instigator_origin_id, before.selector_id, statuses=[TickStatus.SKIPPED]
         )
-        assert skipped.run_keys == [instance.get_runs()[0].tags["dagster/run_key"]]
+        assert skipped.skip_reason == "a drain is queued or starting"
 
 
 def test_f7_trading_days_are_written_by_a_sensor_that_lets_the_first_prices_pass(

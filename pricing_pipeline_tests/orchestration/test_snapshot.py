@@ -176,8 +176,8 @@ def test_b1_who_has_no_code_server_is_told_to_reload(stage: Stage, core: Core, c
     core.rows(change)
     tick = stage.tick("follow_registry")
     assert tick.skip_message == (
-        f"the registry has version {loaded + 1}, loaded is {loaded}: reload the code location, "
-        "or set PRICING_CODE_SOCKET so that it is done for you"
+        f"the registry has version {loaded + 1}, loaded is {loaded}: the daemon loads it within a minute; "
+        "reload the code location where it is shown"
     )
     stage.reload()
     assert "is unchanged" in str(stage.tick("follow_registry").skip_message)
@@ -192,7 +192,7 @@ def test_b1_no_second_reload_while_one_is_under_way(stage: Stage, core: Core, cl
     clock.advance(18)
     assert stage.tick("follow_registry", asked).skip_message == "the definitions are being reloaded"
     clock.advance(3)
-    assert "set PRICING_CODE_SOCKET" in str(stage.tick("follow_registry", asked).skip_message)
+    assert "the daemon loads it" in str(stage.tick("follow_registry", asked).skip_message)
     # A newer version is worth a reload of its own.
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 3 WHERE data_type = 'fx_rate'")
     asked = json.dumps({"version": version, "at": core.clock().timestamp()})

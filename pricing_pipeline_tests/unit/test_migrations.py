@@ -45,6 +45,7 @@ RELEASED = {
     "0035_lists.sql": "9b913d63e22c7c91",
     "0036_days_unread.sql": "51ead790091dc7e3",
     "0037_reads_without_locks.sql": "2a133a8412829d9b",
+    "0038_owners.sql": "c64c5444d4fb728f",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -111,7 +111,6 @@ SELECT EXISTS (SELECT FROM pricing.active_subscriptions) AS watched,
            OR EXISTS (SELECT FROM pricing.pair_requests p WHERE p.data_type = r.data_type)
            OR EXISTS (SELECT FROM pricing.schedule_walks w WHERE w.data_type = r.data_type AND w.walk_slot IS NOT NULL)) AS queued_types,
        d.drain_id, extract(epoch FROM d.ends_at - n.at)::float8 AS drain_seconds_left,
-       (SELECT extract(epoch FROM max(started_at))::float8 FROM pricing.drains WHERE started_at <= n.at) AS drain_began_epoch,
        extract(epoch FROM n.at)::float8 AS now_epoch,
        (SELECT version FROM pricing.registry_state) AS registry_version
 FROM (SELECT pricing.clock() AS at OFFSET 0) n

@@ -2,6 +2,14 @@
 -- Start a drain; NULL when another is at work.
 SELECT pricing.begin_drain(:worker, :run_id, :seconds);
 
+-- name: begun
+-- Which of these runs have begun a drain, alive or not?
+SELECT run_id FROM pricing.drains WHERE run_id = ANY (:runs);
+
+-- name: warn_of_run
+-- Note a run that failed where operators look.
+SELECT pricing.warn('run', :job, :message, NULL);
+
 -- name: extend
 -- A drain says that it is alive.
 SELECT pricing.extend_drain(CAST(:drain_id AS uuid));

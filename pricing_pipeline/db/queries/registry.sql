@@ -1,7 +1,7 @@
 -- name: active
 -- Every active data type.
 SELECT data_type, description, fetcher, asset_class, table_name, default_ttl_minutes, refresh_strategy,
-       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes
+       refresh_schedule, schedule_timezone, history_from, background_ttl_minutes, owner
 FROM pricing.data_type_registry WHERE is_active ORDER BY data_type;
 
 -- name: version
@@ -12,9 +12,9 @@ SELECT version FROM pricing.registry_state;
 -- One INSERT adds a data type; triggers make its storage and its route.
 INSERT INTO pricing.data_type_registry
     (data_type, description, asset_class, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule,
-     schedule_timezone, history_from, background_ttl_minutes, staleness_function)
+     schedule_timezone, history_from, background_ttl_minutes, staleness_function, owner)
 VALUES (:data_type, :description, :asset_class, :fetcher, :ttl_minutes, :strategy, :schedule, :timezone,
-        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function);
+        CAST(:history_from AS date), :background_ttl_minutes, :staleness_function, :owner);
 
 -- name: is_empty
 -- True for a database that holds no data type yet.

@@ -1,0 +1,34 @@
+"""Whether a drain is on its way: requested, and not yet at work. Whoever asks for one looks here first."""
+
+import time
+
+import dagster as dg
+from sqlalchemy import Engine
+
+from pricing_pipeline import demand
+from pricing_pipeline.defs.draining import DRAIN_TAG
+
+_WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
+_BEGINS_WITHIN_SECONDS = 30.0
+"""A run that is at it for longer and is no drain yet will never be one. Run monitoring ends it."""
+
+
+def is_on_its_way(instance: dg.DagsterInstance, engine: Engine) -> bool:
+    """Whether a run that will drain waits for its turn, starts, or has started but not begun."""
+    drains = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags={DRAIN_TAG: "true"})
+    starting = set()
+    for record in instance.get_run_records(drains):
+        if record.dagster_run.status in _WAITING:
+            return True
+        if abs(time.time() - (record.start_time or time.time())) < _BEGINS_WITHIN_SECONDS:
+            starting.add(record.dagster_run.run_id)
+    if not starting:
+        return False
+    with engine.connect() as connection:
+        return bool(starting - demand.drains_begun(connection, starting))
+
+
+def is_drained(instance: dg.DagsterInstance, engine: Engine) -> bool:
+    """Whether the queue is worked at, or is about to be."""
+    with engine.connect() as connection:
+        return demand.outlook(connection).drain_id is not None or is_on_its_way(instance, engine)

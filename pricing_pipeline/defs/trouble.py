@@ -1,0 +1,56 @@
+"""Runs in trouble: one that fails is noted where operators look, and one that hangs is ended.
+
+A drain has a longest time, which Dagster watches. A backfill may take days, as a provider's limits want it; but it says
+every few seconds how far it is, so one that says nothing for an hour hangs.
+"""
+
+import time
+
+import dagster as dg
+
+from pricing_pipeline import demand
+from pricing_pipeline.defs.draining import DRAIN_TAG
+from pricing_pipeline.defs.ours import Ours, only
+from pricing_pipeline.defs.resources import PricingDatabase
+
+SILENCE_SECONDS = 3600.0
+
+
+@dg.run_failure_sensor(
+    name="note_failed_runs",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Writes why a run of this code location failed into pricing.warnings, which `pricing-pipeline status` "
+    "shows.",
+)
+def note_failed_runs(context: dg.RunFailureSensorContext, database: PricingDatabase) -> None:
+    run = context.dagster_run
+    with database.engine.begin() as connection:
+        demand.warn_of_run(connection, run.job_name, run.run_id, context.failure_event.message or "it failed")
+
+
+@dg.sensor(
+    name="end_silent_runs",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Fails backfills that have said nothing for an hour, so that they take no other's place.",
+)
+def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    ours = only(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), Ours.of(context, ()).label)
+    backfills = filter(_is_backfill, context.instance.get_runs(ours))
+    silent = [run for run in backfills if _is_silent(context.instance, run)]
+    for run in silent:
+        context.instance.report_run_failed(
+            run, "It has said nothing for an hour. Its tasks stay in the queue, and drains work at them."
+        )
+    return dg.SkipReason(f"ended {len(silent)} silent runs")
+
+
+def _is_backfill(run: dg.DagsterRun) -> bool:
+    chosen = {key.path[0] for key in run.asset_selection or ()}
+    return DRAIN_TAG not in run.tags and (run.job_name == "refresh" or chosen == {"price_history"})
+
+
+def _is_silent(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    (newest,) = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+    return time.time() - newest.timestamp > SILENCE_SECONDS

@@ -1,0 +1,168 @@
+"""A drain is on its way when one is needed, and never two: a model of ticks, runs and backfills; and the run queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fix_database import Clock
+
+ROOT = Path(__file__).parents[2]
+DRAIN = {"pricing/drain": "true"}
+QUEUED, STARTING, STARTED, SUCCESS, FAILURE = (
+    dg.DagsterRunStatus[name] for name in ("QUEUED", "STARTING", "STARTED", "SUCCESS", "FAILURE")
+)
+
+
+class DrainMachine(RuleBasedStateMachine):
+    """What sensor, schedule, run queue, runs and people do, in any order. Somebody watches all the while."""
+
+    core: Core
+    clock: Clock
+    stage: Stage
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core.rows("TRUNCATE pricing.drains")
+        self.core.rows("UPDATE pricing.schedule_walks SET walk_slot = NULL, served_slot = '2026-01-01'")
+        for run in self.stage.instance.get_runs():
+            self.stage.instance.delete_run(run.run_id)
+        self.cursor: str | None = None
+        self.begun: dict[str, str] = {}
+
+    def drains(self, *statuses: dg.DagsterRunStatus) -> list[dg.DagsterRun]:
+        return list(self.stage.instance.get_runs(dg.RunsFilter(statuses=statuses, tags=DRAIN)))
+
+    def starting(self) -> list[dg.DagsterRun]:
+        waiting = self.drains(QUEUED, STARTING)
+        return waiting + [run for run in self.drains(STARTED) if run.run_id not in self.begun]
+
+    def advance(self, source: dg.DagsterRunStatus, target: dg.DagsterRunStatus) -> None:
+        for run in self.drains(source)[:1]:
+            move(self.stage.instance, run, target)
+
+    @rule()
+    def the_sensor_ticks(self) -> None:
+        self.core.heartbeat("ann", (QUOTE, "AAPL"))
+        tick = self.stage.tick("refresh_watched", self.cursor)
+        self.cursor = tick.cursor or self.cursor
+        for request in tick.run_requests or ():
+            a_run(self.stage.instance, QUEUED, request.tags)
+
+    @rule()
+    def a_slot_of_the_schedule_comes(self) -> None:
+        self.core.rows("DELETE FROM pricing.api_call_queue_live WHERE data_type = 'mf_nav'")
+        tick = self.stage.slot(f"{NAV}_schedule", self.clock.now())
+        for request in tick.run_requests or ():
+            a_run(self.stage.instance, QUEUED, request.tags)
+
+    @rule()
+    def a_drain_leaves_the_queue(self) -> None:
+        self.advance(QUEUED, STARTING)
+
+    @rule()
+    def a_run_starts(self) -> None:
+        self.advance(STARTING, STARTED)
+
+    @rule()
+    def a_run_begins_its_drain(self) -> None:
+        for run in self.drains(STARTED):
+            if run.run_id not in self.begun:
+                drain = self.core.one("SELECT pricing.begin_drain('one', :run, 120)", run=run.run_id)
+                if drain is None:
+                    move(self.stage.instance, run, SUCCESS)  # another is at work
+                else:
+                    self.begun[run.run_id] = drain
+
+    @rule(is_well=st.booleans())
+    def a_drain_ends(self, is_well: bool) -> None:
+        for run in self.drains(STARTED)[:1]:
+            if drain := self.begun.get(run.run_id):
+                self.core.rows("SELECT pricing.end_drain(:drain)", drain=drain)
+                move(self.stage.instance, run, SUCCESS if is_well else FAILURE)
+
+    @rule()
+    def a_drain_fails_before_it_begins(self) -> None:
+        for run in self.starting()[:1]:
+            move(self.stage.instance, run, FAILURE)
+
+    @rule()
+    def a_backfill_starts(self) -> None:
+        a_run(self.stage.instance, STARTED, {RANGE_START: "2020-01-01"})
+
+    @rule(seconds=st.sampled_from([4, 14, 105, 3600]))
+    def time_passes(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+        self.core.rows(
+            "UPDATE pricing.drains SET lease_until = pricing.clock() + interval '15 s' WHERE ends_at > pricing.clock()"
+        )
+
+    @rule()
+    def two_ticks_later_one_is_at_work_or_on_its_way(self) -> None:
+        self.clock.advance(11)
+        self.the_sensor_ticks()
+        assert self.starting() or self.core.one(
+            "SELECT EXISTS (SELECT FROM pricing.drains WHERE finished_at IS NULL AND lease_until > pricing.clock())"
+        )
+
+    @invariant()
+    def no_two_are_queued_or_starting(self) -> None:
+        assert len(self.starting()) <= 1
+
+
+def test_g3_b17_one_drain_is_on_its_way_whatever_happens(
+    stage: Stage, core: Core, clock: Clock, tmp_path: Path
+) -> None:
+    clock.stop()
+
+    class Machine(DrainMachine):
+        pass
+
+    Machine.core, Machine.clock, Machine.stage = core, clock, stage
+    with an_instance(tmp_path) as instance:
+        stage.instance = instance
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=10,
+                stateful_step_count=15,
+                deadline=None,
+                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+            ),
+        )
+
+
+@pytest.mark.parametrize("at_work", [0, 2, 30])
+def test_g3_b17_a_drain_leaves_the_queue_first_whatever_number_of_backfills_runs(
+    environment: None, core: Core, tmp_path: Path, at_work: int
+) -> None:
+    """The queue looks every two seconds: that is how long a drain waits. Two backfills work, the others wait."""
+    config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    assert config["run_coordinator"]["config"]["dequeue_interval_seconds"] == 2
+    overrides = {
+        "run_coordinator": config["run_coordinator"],
+        "run_launcher": {"module": "dagster._core.test_utils", "class": "MockedRunLauncher"},
+        "telemetry": {"enabled": False},
+    }
+    backfill = {RANGE_START: "2020-01-01", "dagster/backfill": "abc"}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
+        for _ in range(at_work):
+            a_run(instance, STARTED, backfill)
+        waiting = [a_run(instance, QUEUED, backfill) for _ in range(4)]
+        check = a_run(instance, QUEUED, {"dagster/priority": "5"})
+        drain = a_run(instance, QUEUED, {**DRAIN, "dagster/priority": "10"})
+        with a_daemon(instance) as workspace:
+            list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
+        launched = [run.run_id for run in instance.run_launcher.queue()]  # type: ignore[attr-defined]
+        assert launched[:2] == [drain.run_id, check.run_id]
+        assert len(launched[2:]) == max(0, 2 - at_work)
+        assert {*launched[2:]} <= {run.run_id for run in waiting}

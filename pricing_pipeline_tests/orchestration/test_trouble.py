@@ -1,0 +1,54 @@
+"""Runs that fail are noted where operators look, and runs that hang are ended."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.test_utils import create_run_for_test, freeze_time
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster._utils.log import get_dagster_logger
+
+from pricing_pipeline.defs.trouble import SILENCE_SECONDS
+from pricing_pipeline_tests.fix_core import DAILY, Core
+from pricing_pipeline_tests.fix_dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+
+STARTED = dg.DagsterRunStatus.STARTED
+WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"
+
+
+def test_g5_a_run_that_fails_is_noted_where_operators_look(
+    environment: None, core: Core, tmp_path: Path
+) -> None:
+    logger = get_dagster_logger("daemon")
+    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
+        list(execute_sensor_iteration(daemon, logger, None, None))
+        run = a_run(instance, STARTED)
+        instance.report_run_failed(run, "the disk is full")
+        stranger = create_run_for_test(instance, job_name="theirs")
+        instance.report_run_failed(stranger, "none of our business")
+        with freeze_time(time.time() + 31):
+            list(execute_sensor_iteration(daemon, logger, None, None))
+    (warned,) = core.rows(WARNED)
+    assert tuple(warned) == ("run", "refresh", f"run {run.run_id}: the disk is full")
+
+
+def test_g6_a_backfill_that_says_nothing_for_an_hour_is_ended(stage: Stage) -> None:
+    instance = stage.instance
+    histories = frozenset([dg.AssetKey(["price_history", DAILY])])
+
+    def begun(ago: float, **tags: str) -> str:
+        with freeze_time(time.time() - ago):
+            run = create_run_for_test(instance, asset_selection=histories, tags=tags | OF_OURS)
+            return move(instance, run, STARTED).run_id
+
+    silent = begun(SILENCE_SECONDS + 5)
+    quiet = begun(SILENCE_SECONDS - 60)
+    telling = begun(SILENCE_SECONDS + 5)
+    drain = begun(SILENCE_SECONDS + 5, **{"pricing/drain": "true"})
+    with freeze_time(time.time() - 5):
+        instance.report_engine_event("3 of 9 tasks done", job_name="refresh", run_id=telling)
+    assert stage.tick("end_silent_runs").skip_message == "ended 1 silent runs"
+    found = {run.run_id: run.status for run in instance.get_runs()}
+    assert found == {silent: dg.DagsterRunStatus.FAILURE, quiet: STARTED, telling: STARTED, drain: STARTED}
