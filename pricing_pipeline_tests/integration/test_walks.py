@@ -73,8 +73,9 @@ def test_b14_backfills_do_not_hold_a_walk_up(core: Core, funds: list[str]) -> No
 
 
 def test_b14_viewers_go_first_while_a_walk_is_under_way(core: Core, funds: list[str]) -> None:
-    core.heartbeat("ann", *((QUOTE, f"S{number}") for number in range(800)))
-    assert begin(core) == 200, "what people want counts, too"
+    core.heartbeat("ann", *((NAV, f"9{number:04}") for number in range(800)))
+    assert begin(core) == 200, "what people want of the same provider counts, too"
+    core.rows("UPDATE pricing.api_call_queue_live SET priority = 0 WHERE symbol LIKE '9%'")
     core.heartbeat("ann", (NAV, funds[-1]))
     assert core.one("SELECT max(priority) FROM pricing.api_call_queue_live WHERE provider = 'mfapi'") == 1
     assert core.claim_one("mfapi").symbols == [funds[-1]]
