@@ -182,7 +182,9 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
 
 def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
     """The schedules that cannot queue some of their instruments now, and why."""
-    return [WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()]
+    return [
+        WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()
+    ]
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:

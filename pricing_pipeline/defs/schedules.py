@@ -82,7 +82,8 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
             )
         if not queued:
             return dg.SkipReason(
-                "; ".join(waiting) or "every instrument of the type is queued or fetched already, or there is none"
+                "; ".join(waiting)
+                or "every instrument of the type is queued or fetched already, or there is none"
             )
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",

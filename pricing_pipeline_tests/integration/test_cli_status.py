@@ -19,6 +19,7 @@ URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}
 PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/daemon.log"}}
 KEYS = {
     "unqueued",
+    "waiting_schedules",
     "left_out",
     *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "refused", "types"),
     "paused",

@@ -258,7 +258,8 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
     )
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'equity'")
     core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'S' || n FROM generate_series(1, 12) AS n"
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'S' || n FROM generate_series(1, 12) AS n"
     )
     plan = "SELECT tasks FROM pricing.plan_backfill(:kind, '2020-01-01', '2023-12-31')"
     with core.engine.connect() as one, core.engine.connect() as other:
@@ -285,8 +286,8 @@ def test_b10_a_plan_is_not_checked_beside_another_one(core: Core) -> None:
 def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provider_can(
     core: Core, clock: Clock, routes: list[str], steps: list[tuple[str, str]]
 ) -> None:
-    """Model: a slot owes each fund one answer, however many slots came before; who can be asked is asked within some checks,
-    whatever stops the other provider; who cannot is counted, and nothing dies."""
+    """Model: a slot owes each fund one answer, however many slots came before; who can be asked is asked within some
+    checks, whatever stops the other provider; who cannot is counted, and nothing dies."""
     core.rows(
         "TRUNCATE pricing.api_call_queue, pricing.demand, pricing.pair_requests, pricing.empty_answers,"
         " pricing.provider_keys CASCADE; DELETE FROM pricing.provider_routing WHERE symbol IS NOT NULL"
@@ -308,16 +309,15 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
     def free(provider: str) -> None:
         stopped.pop(provider, None)
         core.rows(
-            "DELETE FROM pricing.api_call_queue_live WHERE data_type = 'equity_quote' AND provider = :p", p=provider
+            "DELETE FROM pricing.api_call_queue_live WHERE data_type = 'equity_quote' AND provider = :p",
+            p=provider,
         )
         core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = :p", p=provider)
         use(core, 0, provider)
 
     def answer() -> None:
         done = [
-            symbol
-            for symbol in live(core)
-            if symbol in provider_of and provider_of[symbol] not in stopped
+            symbol for symbol in live(core) if symbol in provider_of and provider_of[symbol] not in stopped
         ]
         asked.update(done)
         fetch(core, *done)
@@ -341,7 +341,9 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
             elif step == "spent":
                 use(core, 91_000, provider)
             else:
-                core.rows("UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider)
+                core.rows(
+                    "UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider
+                )
         for _ in range(3):
             clock.advance(61)
             core.enqueue_due()
