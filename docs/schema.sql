@@ -201,7 +201,6 @@ CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
 CREATE INDEX live_claim ON pricing.api_call_queue_live USING btree (provider, ((- priority)), cadence_minutes, id) WHERE (run_after IS NULL);
 CREATE INDEX live_scheduled ON pricing.api_call_queue_live USING btree (run_after) WHERE (run_after IS NOT NULL);
-CREATE INDEX live_waiting ON pricing.api_call_queue_live USING btree (provider) WHERE (run_after IS NOT NULL);
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_live TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_live TO pricing_reader;
 

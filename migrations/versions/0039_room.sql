@@ -2,7 +2,6 @@
 
 DROP FUNCTION IF EXISTS pricing.queue_depth(integer);
 DROP FUNCTION IF EXISTS pricing.most_wanted(text, bigint, text[], timestamptz);
-CREATE INDEX live_waiting ON pricing.api_call_queue_live (provider) WHERE run_after IS NOT NULL;
 COMMENT ON COLUMN pricing.pair_requests.kind IS
     'watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk came by it and could not queue it: its provider can take no more, or another session was in the way.';
 -- A pair that waits for a schedule is asked for once.
