@@ -711,7 +711,7 @@ CREATE TABLE pricing.pair_requests (
     request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
     data_type text NOT NULL  -- What is asked for.
     symbol text NOT NULL  -- What is asked for.
-    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk could not queue it, for another session was in the way.
+    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk came by it and could not queue it: its provider can take no more, or another session was in the way.
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
     user_id pricing.user_name  -- Whose read it is, against whose allowance it counts; NULL = no read of a client.
     CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
@@ -1271,6 +1271,14 @@ TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 
+-- Has what a walk came by and could not queue looked at once more in a minute, and meanwhile what other providers serve.
+CREATE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.ask_later(text,text[]) TO pricing_worker;
+
+-- Those of the symbols that the slot served last still asks for: not left out, not backing off, not queued, not fetched since that slot, and a newer value may exist. NULL = none.
+CREATE FUNCTION pricing.asked_by_schedule(wanted_type text, symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.asked_by_schedule(text,text[]) TO pricing_worker;
+
 -- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits a quarter of a second at most.
 CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
@@ -1508,8 +1516,8 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],d
 CREATE FUNCTION pricing.enqueue_scheduled(wanted_type text, slot timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_scheduled(text,timestamp with time zone) TO pricing_worker;
 
--- Queues what a walk has come by, as far as quotas have room for it; the rest is requested, and so asked for until they have. Returns the number queued.
-CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+-- Queues what a walk has come by, as far as its providers can take it; the rest is asked for later. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_walked(text,text[]) TO pricing_worker;
 
 -- Enters a split (new shares for old ones) or dividend (cash a share) that a person knows of, with that person's name. Returns added, replaced (what a source or somebody else said becomes a revision) or known_already. Held values of the instrument are then judged anew by a worker.
@@ -1661,6 +1669,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_data_stale(timestamp with time zone,integer
 -- Whether a fetcher brings documents and not prices.
 CREATE FUNCTION pricing.is_document(fetcher text) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.is_document(text) TO pricing_reader, pricing_worker;
+
+-- Whether a pair that was answered once has become unknown to its provider more than a week ago, and was asked for within the last week. Schedules ask for such a pair once a week.
+CREATE FUNCTION pricing.is_forgotten(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.is_forgotten(text,text) TO pricing_reader, pricing_worker;
 
 -- Whether somebody asks about this symbol now, at whatever provider: a task of it is in work, or a second opinion on it. Both have an open call. What was given back or cancelled meanwhile is not in work, though its answer may still come.
 CREATE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1843,9 +1855,9 @@ GRANT EXECUTE ON FUNCTION pricing.missing_prices(text[],text[]) TO pricing_worke
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
--- Of the pairs that are due, or of those that a list names, those that most people watch: as many as there is room for in a quota. NULL = none.
-CREATE FUNCTION pricing.most_wanted(wanted_type text, room bigint, wanted text[], queued_until timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,bigint,text[],timestamp with time zone) TO pricing_worker;
+-- Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.
+CREATE FUNCTION pricing.most_wanted(wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamp with time zone, for_reader boolean) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,timestamp with time zone,boolean) TO pricing_worker;
 
 -- Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.
 CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2017,9 +2029,9 @@ GRANT EXECUTE ON FUNCTION pricing.put_off(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.quarantine(wanted_type text, from_provider text, from_call bigint, held jsonb, packed bytea, body_size integer, status_code integer) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.quarantine(text,text,bigint,jsonb,bytea,integer,integer) TO pricing_worker;
 
--- Live tasks without those of backfills, counted up to a limit, by the index that claims use.
-CREATE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.queue_depth(integer) TO pricing_reader, pricing_worker;
+-- Live tasks of a provider without those of backfills, counted up to a limit.
+CREATE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.queue_depth(text,integer) TO pricing_reader, pricing_worker;
 
 -- The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.
 CREATE FUNCTION pricing.queue_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
@@ -2124,7 +2136,7 @@ GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
--- Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.
+-- Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.
 CREATE FUNCTION pricing.resolve_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.resolve_tasks() TO pricing_worker;
 
@@ -2206,6 +2218,14 @@ GRANT EXECUTE ON FUNCTION pricing.save_units(text,pricing.call_allowance,timesta
 -- Slots that passed before a type had this schedule, or while it was retired, are not owed.
 TRIGGER FUNCTION pricing.schedule_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
+-- For each provider that may be asked for a data type: how many of its instruments a schedule may queue now, 500 at most, while 1,000 tasks of that provider are live or its quota is used none; why none, and whether that is trouble.
+CREATE FUNCTION pricing.schedule_rooms(wanted_type text) RETURNS TABLE(provider text, room integer, reason text, is_trouble boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.schedule_rooms(text) TO pricing_worker;
+
+-- How many instruments of a data type a schedule may queue now at one provider at most, and why some of its providers, or all, can take none.
+CREATE FUNCTION pricing.schedule_stop(wanted_type text, OUT room integer, OUT reason text, OUT is_trouble boolean) RETURNS record LANGUAGE sql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.schedule_stop(text) TO pricing_worker;
+
 -- Who is asked about a value besides the provider that sent it: the next of the pair's routes that serves it. NULL = nobody.
 CREATE FUNCTION pricing.second_provider(wanted_type text, wanted_symbol text, besides text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.second_provider(text,text,text) TO pricing_reader, pricing_worker;
@@ -2241,6 +2261,10 @@ GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,int
 -- All that becomes of a call for quotes, one of each symbol, when every one is newer than the last, near to it, within its bounds and in its currency: stored, its tasks finished, the call settled. Returns how many were added to history; no row, with nothing changed, when any of that is not so, or the claim has lost any task.
 CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
+
+-- Of these pairs with so many viewers, those for which so many bytes of room suffice, when all that is due of a provider, of any type, is served by the number of its viewers. NULL = none.
+CREATE FUNCTION pricing.share_of(wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.share_of(text,bigint,text,text[],integer[]) TO pricing_worker;
 
 -- Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.
 CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE sql SET search_path=pg_temp;
@@ -2282,7 +2306,7 @@ GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
 
--- What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has a quarter, and looks again.
+-- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.
 CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.take_room(text,integer,bigint) TO pricing_worker;
 
@@ -2324,8 +2348,8 @@ GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone)
 CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.unnoted_views(text[],text[]) TO pricing_worker;
 
--- How many pairs are due and not queued, because the quota of their provider has no room for another one.
-CREATE FUNCTION pricing.unqueued_pairs() RETURNS TABLE(provider text, data_type text, pairs bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+-- How many pairs are due and not queued, where the quota of their provider has no room for all that are.
+CREATE FUNCTION pricing.unqueued_pairs() RETURNS TABLE(provider text, data_type text, pairs bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.unqueued_pairs() TO pricing_reader, pricing_worker;
 
 -- Removes subscriptions on leave, and notes the views: at_once, or by a request. Returns how many there were.
@@ -2352,17 +2376,25 @@ GRANT EXECUTE ON FUNCTION pricing.verify_instruments(text,text[],text[]) TO pric
 CREATE FUNCTION pricing.waiting_refetches() RETURNS TABLE(provider text, data_type text, waits_for text, histories bigint, bars bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing_worker;
 
--- Queues what walks could not queue when they came by it, as far as the queue stays within 1,000 tasks and quotas have room; the rest waits a minute. Returns the number queued.
-CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+-- For each scheduled type whose providers, or some of them, can take no more: the slot served last, how many instruments it has not been able to queue yet, and why.
+CREATE FUNCTION pricing.waiting_schedules() RETURNS TABLE(data_type text, slot timestamp with time zone, instruments bigint, reason text) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.waiting_schedules() TO pricing_worker;
+
+-- Queues what walks could not queue when they came by it, at most 500 a time, as far as its providers can take it; the rest waits a minute. Returns the number queued.
+CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.walk_requested() TO pricing_worker;
 
--- Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.
+-- Queues the next 500 instruments of a walk, by key, or fewer: no more than one provider of the type can take. While none can take any, the walk stays where it is. Returns the number queued.
 CREATE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_schedule(text) TO pricing_worker;
 
 -- Goes on with every walk that is under way, by one chunk. Returns the number queued.
 CREATE FUNCTION pricing.walk_schedules() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.walk_schedules() TO pricing_worker;
+
+-- Whether the walk of a scheduled type has not come to a symbol yet, or could not queue it when it did.
+CREATE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.walk_waits(text,text) TO pricing_reader, pricing_worker;
 
 -- Notes what went wrong without stopping anything else: in the table, and in the server's log, which keeps it even if the transaction is rolled back.
 CREATE FUNCTION pricing.warn(from_source text, about text, message text, state text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2401,5 +2433,5 @@ CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETUR
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
 
 -- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
-CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.within_quota(text,text[],integer[]) TO pricing_worker;

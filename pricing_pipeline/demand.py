@@ -114,6 +114,20 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingSchedule:
+    """A schedule that could not queue some `instruments` since its last `slot`, because providers can take no more."""
+
+    data_type: str
+    slot: datetime
+    instruments: int
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.instruments} instruments of {self.data_type} wait for their schedule: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """What decides whether a drain is needed. `held` says whether anybody holds anything.
 
@@ -223,6 +237,13 @@ def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | N
     parameters = {"data_type": data_type, "slot": slot}
     queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
     return queued
+
+
+def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
+    """The schedules that cannot queue some of their instruments now, and why."""
+    return [
+        WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()
+    ]
 
 
 def served_slots(connection: Connection) -> dict[str, datetime]:

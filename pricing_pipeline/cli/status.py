@@ -18,7 +18,7 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.roles import RoleFault, role_faults
-from pricing_pipeline.demand import Freshness
+from pricing_pipeline.demand import Freshness, WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.home import read_state
 from pricing_pipeline.limits import Allowance, Budget, Key, Unqueued
@@ -37,6 +37,7 @@ class Overview:
     keys: Sequence[Key] = ()
     budgets: Sequence[Budget] = ()
     unqueued: Sequence[Unqueued] = ()
+    waiting_schedules: Sequence[WaitingSchedule] = ()
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     refetches: Sequence[backfills.Waiting] = ()
     first_price_at: datetime | None = None
@@ -63,6 +64,7 @@ def status(*, as_json: bool) -> bool:
                 limits.keys(connection),
                 limits.budgets(connection),
                 limits.unqueued(connection),
+                demand.waiting_schedules(connection),
                 backfills.left_out_by_type(connection),
                 backfills.waiting_refetches(connection),
                 reads.first_price(connection, started_at) if started_at else None,
@@ -106,6 +108,7 @@ def _content(
         "quota": {allowance.provider: _allowance(allowance, overview.keys) for allowance in overview.quota},
         "budget": {budget.provider: _budget(budget) for budget in overview.budgets},
         "unqueued": [asdict(one) for one in overview.unqueued],
+        "waiting_schedules": [{**asdict(one), "words": one.words} for one in overview.waiting_schedules],
         "left_out": overview.left_out,
         "refetches": [asdict(one) | {"words": one.words} for one in overview.refetches],
         "warnings": [asdict(one) for one in overview.warnings],
@@ -329,6 +332,8 @@ def _say_left_out(content: Mapping[str, Any]) -> None:
             f"{one['provider']} has no room for them. Raise quota_bytes in pricing.data_collectors, or wait "
             "until bytes come back."
         )
+    for one in content["waiting_schedules"]:
+        typer.echo(f"schedule:    {one['words']}")
     for name, left_out in content["left_out"].items():
         typer.echo(f"left out:    {name}: {backfills.left_out_words(left_out)}")
     for one in content["refetches"]:

@@ -76,12 +76,16 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
             queued = demand.enqueue_scheduled(connection, kind.data_type, slot)
+            waiting = [w.words for w in demand.waiting_schedules(connection) if w.data_type == kind.data_type]
         if queued is None:
             return dg.SkipReason(
                 f"the slot {slot:%Y-%m-%d %H:%M %Z} was served before, or the type is retired"
             )
         if not queued:
-            return dg.SkipReason("every instrument of the type is queued already, or there is none")
+            return dg.SkipReason(
+                "; ".join(waiting)
+                or "every instrument of the type is queued or fetched already, or there is none"
+            )
         if is_drained(context.instance, database.engine):
             return dg.SkipReason(f"queued {queued}; the drain that is at work or starting takes them")
         return dg.RunRequest(

@@ -20,6 +20,7 @@ PROCESSES = {"dagster-daemon": {"pid": 4711, "restarts": 2, "log": "/somewhere/d
 KEYS = {
     "unqueued",
     "refetches",
+    "waiting_schedules",
     "left_out",
     *("running", "started_at", "first_price_seconds", "watched", "fresh", "due", "late", "refused", "types"),
     "paused",

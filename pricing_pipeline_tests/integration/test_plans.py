@@ -387,7 +387,7 @@ def test_b14_a_walk_reads_its_chunk_and_counts_by_index(
     filled.execute("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
     assert filled.execute("SELECT pricing.enqueue_scheduled('mf_nav')").fetchone() == (500,)
     seen = reads("SELECT pricing.walk_schedules()")
-    assert filled.execute("SELECT pricing.queue_depth(2000)").fetchone() == (1000,)
+    assert filled.execute("SELECT pricing.queue_depth('mfapi', 2000)").fetchone() == (1000,)
     assert "instruments" not in seen.scanned, "by key, not by a scan"
     assert seen.rows["instruments_pkey"] < 500, (
         "one chunk of 500 in eight turns: then the queue is deep enough"

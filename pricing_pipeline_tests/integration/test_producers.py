@@ -297,10 +297,10 @@ def test_fault_27_a_producer_that_does_not_commit_only_slows_the_others_down(cor
     core.heartbeat("bob", *pairs(8, "T"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.rows("UPDATE pricing.demand SET became_due_at = NULL, due_at = pricing.clock()")
-    use(core, 85_000)
+    use(core, 55_000)
     with core.owner.begin() as connection:
         connection.execute(
             text("SELECT pricing.heartbeat('ann', :types, :symbols)"),
             {"types": [QUOTE] * 60, "symbols": [symbol for _, symbol in pairs(60)]},
         )
-        assert core.enqueue_due() == 2, "a quarter of the room"
+        assert core.enqueue_due() == 2, "a sixteenth of the room"

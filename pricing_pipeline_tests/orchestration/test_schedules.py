@@ -109,7 +109,7 @@ def test_b14_a_second_tick_queues_nothing(stage: Stage, core: Core) -> None:
     assert again.skip_message == "the slot 2026-03-31 18:00 UTC was served before, or the type is retired"
     later = evaluated(stage, "mf_nav_schedule", SLOT + timedelta(hours=1))
     assert not later.run_requests
-    assert later.skip_message == "every instrument of the type is queued already, or there is none"
+    assert later.skip_message == "every instrument of the type is queued or fetched already, or there is none"
     assert core.tasks() == queued
 
 
@@ -125,6 +125,20 @@ def test_b14_b17_what_a_drain_takes_anyway_needs_no_run_of_its_own(
     assert not tick.run_requests
     assert tick.skip_message == "queued 4; the drain that is at work or starting takes them"
     assert {task.symbol for task in core.tasks()} == FUNDS
+
+
+def test_b14_a_tick_that_can_queue_nothing_says_why(stage: Stage, core: Core) -> None:
+    """It said that every instrument was queued."""
+    core.rows("UPDATE pricing.data_collectors SET quota_bytes = 1000 WHERE provider = 'mfapi'")
+    core.rows(
+        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 910)"
+    )
+    core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 10")
+    tick = evaluated(stage, "mf_nav_schedule")
+    assert not tick.run_requests
+    assert str(tick.skip_message).startswith(
+        "4 instruments of mf_nav wait for their schedule: the quota of mfapi leaves nothing for schedules"
+    )
 
 
 def test_b14_a_watched_fund_keeps_its_viewers_priority(stage: Stage, core: Core) -> None:

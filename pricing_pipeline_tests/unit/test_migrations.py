@@ -46,6 +46,7 @@ RELEASED = {
     "0036_days_unread.sql": "51ead790091dc7e3",
     "0037_reads_without_locks.sql": "2a133a8412829d9b",
     "0038_owners.sql": "c64c5444d4fb728f",
+    "0039_room.sql": "d62e9ba95f03a977",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

@@ -16,11 +16,6 @@ BEGIN
         PERFORM pricing.note_duty('follow_clock', NULL, NULL, NULL);
         noted := NULL;
     END IF;
-    IF noted.last_failure_at IS NOT NULL AND noted.not_before <= now_ THEN
-        -- The clock is again where it was, before the step could be followed.
-        UPDATE pricing.duties d SET last_failure_at = NULL, last_error = NULL, not_before = NULL WHERE d.duty = 'follow_clock';
-        noted := NULL;
-    END IF;
     step := noted.not_before - noted.last_failure_at;
     IF known > greatest(now_ + interval '10 seconds', noted.not_before) THEN
         -- Seconds, not days: a day may have 23 hours in the session's time zone.

@@ -267,16 +267,17 @@ COMMENT ON FUNCTION pricing.queue_room(text, integer, bigint) IS
 CREATE OR REPLACE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
-    IF pricing.queue_room(wanted_provider, least_priority, more_bytes) IS NULL THEN
+    -- Sessions do not see what others are queueing. While sixteen like this one fit beside each other, they need not.
+    IF pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes) IS NULL THEN
         RETURN NULL;
     ELSIF NOT pricing.take_turn('queue_room ' || wanted_provider) THEN
         -- Whoever has the turn may keep it for long: the others go on, more slowly. A claim never goes past the quota.
-        RETURN coalesce(pricing.queue_room(wanted_provider, least_priority, more_bytes), more_bytes) / 4;
+        RETURN pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes) / 16;
     END IF;
-    RETURN pricing.queue_room(wanted_provider, least_priority, more_bytes); -- whoever had the turn may have filled it
+    RETURN pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes); -- whoever had the turn may have filled it
 END $$;
 COMMENT ON FUNCTION pricing.take_room(text, integer, bigint) IS
-    'What queue_room says, for a producer: while there is less room than it wants, one session at a time may fill it, until its transaction ends. Another one has a quarter, and looks again.';
+    'The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.';
 
 
 CREATE OR REPLACE FUNCTION pricing.may_fit(wanted_provider text, priority integer, bytes bigint) RETURNS boolean
@@ -290,7 +291,7 @@ COMMENT ON FUNCTION pricing.may_fit(text, integer, bigint) IS
 
 CREATE OR REPLACE FUNCTION pricing.within_quota(
     wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[])
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET jit = off AS $$
 DECLARE
     least_priority integer := (SELECT least(min(p), 0) FROM unnest(priorities) AS p);
 BEGIN
@@ -300,49 +301,85 @@ BEGIN
         SELECT FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, r.data_type, 'symbol')
         WHERE r.data_type = wanted_type AND pricing.queue_room(
-            r.provider, least_priority, cardinality(symbols) * ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) IS NOT NULL) THEN
+            r.provider, least_priority, 16 * cardinality(symbols) * ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) IS NOT NULL) THEN
         RETURN;
     END IF;
     WITH asked AS MATERIALIZED (
         SELECT u.symbol, u.priority, (pricing.route(wanted_type, u.symbol)).provider FROM unnest(symbols, priorities) AS u (symbol, priority)),
     sized AS (
-        SELECT a.*, NOT pricing.may_fit(a.provider, a.priority, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) AS is_impossible,
-               sum(ceil(coalesce(s.bytes, k.estimated_data_size_bytes)))
-                        OVER (PARTITION BY a.provider ORDER BY a.priority DESC, a.symbol) AS bytes
+        SELECT a.provider, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint AS bytes,
+               array_agg(a.symbol) AS symbols, array_agg(a.priority) AS priorities
         FROM asked a JOIN pricing.data_type_registry k ON k.data_type = wanted_type
-        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (a.provider, wanted_type, 'symbol')),
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (a.provider, wanted_type, 'symbol')
+        WHERE a.provider IS NOT NULL AND pricing.may_fit(a.provider, least_priority, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint)
+        GROUP BY 1, 2),
     rooms AS MATERIALIZED (
-        SELECT z.provider, pricing.take_room(z.provider, least_priority, max(z.bytes)::bigint) AS room FROM sized z WHERE z.provider IS NOT NULL GROUP BY 1),
-    judged AS (
-        SELECT z.symbol, z.priority, coalesce(z.bytes <= r.room OR z.is_impossible, true) AS is_fitting FROM sized z LEFT JOIN rooms r USING (provider))
-    SELECT array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE j.is_fitting), array_agg(j.priority ORDER BY j.symbol) FILTER (WHERE j.is_fitting),
-           array_agg(j.symbol ORDER BY j.symbol) FILTER (WHERE NOT j.is_fitting)
-    INTO fitting, fitting_priorities, left_out FROM judged j;
+        SELECT z.*, pricing.take_room(z.provider, least_priority, cardinality(z.symbols) * z.bytes) AS room FROM sized z),
+    full_ AS MATERIALIZED (
+        SELECT r.provider, unnest(r.symbols) AS symbol FROM rooms r WHERE r.room IS NOT NULL
+        EXCEPT
+        SELECT r.provider, unnest(pricing.share_of(r.provider, r.room, wanted_type, r.symbols, r.priorities)) FROM rooms r WHERE r.room IS NOT NULL)
+    SELECT array_agg(a.symbol ORDER BY a.symbol) FILTER (WHERE f.symbol IS NULL), array_agg(a.priority ORDER BY a.symbol) FILTER (WHERE f.symbol IS NULL),
+           array_agg(a.symbol ORDER BY a.symbol) FILTER (WHERE f.symbol IS NOT NULL)
+    INTO fitting, fitting_priorities, left_out FROM asked a LEFT JOIN full_ f USING (symbol);
 END $$;
 COMMENT ON FUNCTION pricing.within_quota(text, text[], integer[]) IS
     'Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.';
 
 
+CREATE OR REPLACE FUNCTION pricing.share_of(
+    wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[]
+LANGUAGE sql SET search_path = '' SET jit = off AS $$
+    WITH mine AS MATERIALIZED (SELECT u.symbol, u.viewers FROM unnest(symbols, viewers) AS u (symbol, viewers)),
+    kinds AS MATERIALIZED (
+        SELECT k.data_type, coalesce(s.bytes, k.estimated_data_size_bytes) AS bytes, (pricing.common_route(k.data_type)).provider AS common
+        FROM pricing.data_type_registry k
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (wanted_provider, k.data_type, 'symbol')
+        WHERE k.is_active AND pricing.may_fit(wanted_provider, 0, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint)
+          AND EXISTS (SELECT FROM pricing.provider_routing r WHERE (r.data_type, r.provider) = (k.data_type, wanted_provider) AND r.is_active)),
+    wanted AS (
+        SELECT true AS is_mine, wanted_type AS data_type, m.symbol, m.viewers, coalesce(d.due_at, pricing.clock()) AS due_at
+        FROM mine m LEFT JOIN pricing.demand d ON (d.data_type, d.symbol) = (wanted_type, m.symbol)
+        UNION ALL
+        SELECT false, d.data_type, d.symbol,
+               (SELECT count(*)::integer FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), d.due_at
+        FROM kinds k JOIN pricing.demand d USING (data_type)
+        WHERE d.due_at <= pricing.clock() AND d.became_due_at IS NULL
+          AND NOT (d.data_type = wanted_type AND EXISTS (SELECT FROM mine m WHERE m.symbol = d.symbol))
+          AND coalesce(k.common, (pricing.route(d.data_type, d.symbol)).provider) = wanted_provider),
+    ranked AS (
+        -- One order of all, whoever asks: else each type might leave the room to another.
+        SELECT w.*, sum(k.bytes) OVER (ORDER BY w.viewers DESC, w.due_at, w.data_type, w.symbol) AS bytes
+        FROM wanted w JOIN kinds k USING (data_type))
+    SELECT array_agg(r.symbol ORDER BY r.bytes) FROM ranked r WHERE r.is_mine AND r.bytes <= room
+$$;
+COMMENT ON FUNCTION pricing.share_of(text, bigint, text, text[], integer[]) IS
+    'Of these pairs with so many viewers, those for which so many bytes of room suffice, when all that is due of a provider, of any type, is served by the number of its viewers. NULL = none.';
+
+
 CREATE OR REPLACE FUNCTION pricing.unqueued_pairs() RETURNS TABLE (provider text, data_type text, pairs bigint)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+LANGUAGE plpgsql STABLE SET search_path = '' SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();
 BEGIN
     RETURN QUERY
-    WITH full_ AS MATERIALIZED (
-        SELECT p.provider, r.data_type FROM pricing.data_collectors p CROSS JOIN pricing.data_type_registry r
-        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (p.provider, r.data_type, 'symbol')
-        WHERE p.is_active AND r.is_active
-          AND EXISTS (SELECT FROM pricing.provider_routing x WHERE (x.provider, x.data_type) = (p.provider, r.data_type) AND x.is_active)
-          AND pricing.queue_room(p.provider, 0, ceil(coalesce(s.bytes, r.estimated_data_size_bytes))::bigint) IS NOT NULL)
-    SELECT f.provider, f.data_type, count(*) FROM full_ f JOIN pricing.demand d USING (data_type)
-    WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.held_until, '-infinity') <= now_
-      AND (pricing.route(d.data_type, d.symbol)).provider = f.provider
-    GROUP BY 1, 2 ORDER BY 1, 2;
+    WITH kinds AS MATERIALIZED (
+        SELECT k.data_type, k.estimated_data_size_bytes, (pricing.common_route(k.data_type)).provider AS common
+        FROM pricing.data_type_registry k WHERE k.is_active),
+    due AS MATERIALIZED (
+        SELECT coalesce(k.common, (pricing.route(d.data_type, d.symbol)).provider) AS provider, d.data_type, count(*) AS pairs
+        FROM kinds k JOIN pricing.demand d USING (data_type)
+        WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.held_until, '-infinity') <= now_
+        GROUP BY 1, 2),
+    full_ AS (
+        SELECT u.provider FROM due u JOIN kinds k USING (data_type)
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (u.provider, u.data_type, 'symbol')
+        GROUP BY 1 HAVING pricing.queue_room(u.provider, 0, ceil(sum(u.pairs * coalesce(s.bytes, k.estimated_data_size_bytes)))::bigint) IS NOT NULL)
+    SELECT u.provider, u.data_type, u.pairs FROM due u JOIN full_ USING (provider) ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.unqueued_pairs() IS
-    'How many pairs are due and not queued, because the quota of their provider has no room for another one.';
+    'How many pairs are due and not queued, where the quota of their provider has no room for all that are.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void
@@ -351,6 +388,11 @@ DECLARE
     now_ timestamptz := pricing.clock();
     short record;
 BEGIN
+    -- Plans of other types, which are not committed, are not seen: where it may matter, one plan at a time is checked.
+    PERFORM pricing.await_turn('queue_room ' || b.provider)
+    FROM (SELECT q.provider, sum(q.est_bytes)::bigint AS wanted_bytes FROM pricing.api_call_queue_live q
+          WHERE q.backfill_id = wanted GROUP BY 1 ORDER BY 1) b
+    WHERE pricing.queue_room(b.provider, -2, 15 * b.wanted_bytes) IS NOT NULL;
     SELECT p.provider, p.quota_bytes, b.wanted_bytes,
            greatest(pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes, 0) AS left_bytes INTO short
     FROM (SELECT q.provider, sum(q.est_bytes) FILTER (WHERE q.backfill_id = wanted) AS wanted_bytes,

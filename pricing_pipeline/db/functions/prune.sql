@@ -14,6 +14,10 @@ BEGIN
         LEFT JOIN pricing.history_coverage h USING (data_type, symbol)
         WHERE q.resolved_at IS NULL AND (
             q.status = 'cancelled'
+            -- One tells as much as all: the last.
+            OR EXISTS (SELECT FROM pricing.api_call_queue_dead x
+                       WHERE x.data_type = q.data_type AND x.symbol = q.symbol AND x.id > q.id AND x.resolved_at IS NULL
+                         AND (x.window_start, x.window_end, x.status, x.failure_kind) = (q.window_start, q.window_end, q.status, q.failure_kind))
             OR (q.window_end = 'infinity' AND l.fetched_at > q.finished_at)
             -- Today is never covered, so it is not waited for.
             OR (q.window_start < today AND q.window_end <> 'infinity'
@@ -28,7 +32,7 @@ BEGIN
     RETURN resolved;
 END $$;
 COMMENT ON FUNCTION pricing.resolve_tasks() IS
-    'Notes which dead tasks are settled: cancelled ones, and those whose work has succeeded since. Returns how many.';
+    'Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean

@@ -9,7 +9,7 @@ BEGIN
     -- Looking first: of a hundred reads a second of one price one writes.
     INSERT INTO pricing.pair_requests (data_type, symbol, kind, user_id)
     SELECT DISTINCT u.data_type, u.symbol, wanted_kind, request_pairs.user_id FROM unnest(data_types, symbols) AS u (data_type, symbol)
-    WHERE wanted_kind NOT IN ('read', 'seen')
+    WHERE wanted_kind IN ('watched', 'held')
        OR NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (u.data_type, u.symbol)
                                                             AND x.kind = wanted_kind OFFSET 0)
     ORDER BY 1, 2;

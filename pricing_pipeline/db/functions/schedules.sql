@@ -53,28 +53,21 @@ COMMENT ON FUNCTION pricing.walk_schedules() IS 'Goes on with every walk that is
 CREATE OR REPLACE FUNCTION pricing.walk_schedule(wanted_type text) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
     walk pricing.schedule_walks;
-    room integer;
+    known record;
     found_symbols text[];
-    wanted record;
-    -- Where symbols have routes of their own, each is looked at by itself, below.
-    route record := pricing.common_route(wanted_type);
 BEGIN
     SELECT * INTO walk FROM pricing.schedule_walks w
     WHERE w.data_type = wanted_type AND w.walk_slot IS NOT NULL FOR UPDATE SKIP LOCKED;
-    room := least(500, 1000 - pricing.queue_depth(1000));
-    IF walk IS NULL OR room <= 0 THEN
+    IF walk.data_type IS NULL THEN
         RETURN 0;
     END IF;
-    IF pricing.may_fit(route.provider, -1, route.est_bytes) THEN
-        room := least(room, pricing.take_room(route.provider, -1, room * route.est_bytes) / route.est_bytes);
-    END IF;
-    IF room = 0 THEN
+    known := pricing.schedule_stop(wanted_type);
+    IF known.room = 0 THEN
         -- The walk stays where it is: the slot is postponed, not lost.
-        PERFORM pricing.warn('walk_schedules', wanted_type, pg_catalog.format(
-            'the quota of %s leaves nothing for schedules; the slot waits until bytes of the last 30 days have left the window, or quota_bytes is raised',
-            route.provider), '53400');
+        IF known.is_trouble THEN
+            PERFORM pricing.warn('walk_schedules', wanted_type, 'the slot waits: ' || known.reason, '53400');
+        END IF;
         RETURN 0;
     END IF;
     SELECT array_agg(x.symbol ORDER BY x.symbol) INTO found_symbols FROM (
@@ -83,9 +76,9 @@ BEGIN
         WHERE i.asset_class = (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type)
           AND i.symbol > walk.walk_after AND (NOT walk.wrapped OR i.symbol <= walk.lap_start)
           AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, i.symbol)) IS NULL
-        ORDER BY i.symbol LIMIT room) x;
-    IF cardinality(found_symbols) = room THEN
-        walk.walk_after := found_symbols[room];
+        ORDER BY i.symbol LIMIT known.room) x;
+    IF cardinality(found_symbols) = known.room THEN
+        walk.walk_after := found_symbols[known.room];
     ELSIF walk.lap_start > '' AND NOT walk.wrapped THEN
         walk.walk_after := '';
         walk.wrapped := true;
@@ -98,86 +91,222 @@ BEGIN
     UPDATE pricing.schedule_walks w
     SET walk_slot = walk.walk_slot, walk_after = walk.walk_after, lap_start = walk.lap_start, wrapped = walk.wrapped
     WHERE w.data_type = wanted_type;
-    SELECT array_agg(s) AS symbols INTO wanted FROM unnest(found_symbols) AS s
-    WHERE NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_)
-      -- On a Sunday no fund has a newer value than on Saturday.
-      AND NOT EXISTS (
-          SELECT FROM pricing.data_type_registry r JOIN pricing.latest_prices l USING (data_type)
-          WHERE r.data_type = wanted_type AND r.staleness_function = 'is_market_stale' AND l.symbol = s
-            AND l.fetched_at <= now_ + interval '1 minute'
-            AND pricing.next_value_at(wanted_type, s, l.fetched_at, interval '1 minute') > now_);
-    RETURN pricing.enqueue_walked(wanted_type, wanted.symbols);
+    RETURN pricing.enqueue_walked(wanted_type, found_symbols);
 END $$;
 COMMENT ON FUNCTION pricing.walk_schedule(text) IS
-    'Queues the next 500 instruments of a walk, by key, as far as the queue stays within 1,000 tasks (backfills not counted). Returns the number queued.';
+    'Queues the next 500 instruments of a walk, by key, or fewer: no more than one provider of the type can take. While none can take any, the walk stays where it is. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.schedule_rooms(wanted_type text) RETURNS TABLE (provider text, room integer, reason text, is_trouble boolean)
+LANGUAGE plpgsql VOLATILE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    one record;
+    stop record;
+BEGIN
+    FOR one IN
+        SELECT DISTINCT p.provider, p.is_active, ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint AS est_bytes
+        FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
+        JOIN pricing.data_collectors p ON p.provider = r.provider
+        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, r.data_type, 'symbol')
+        WHERE r.data_type = wanted_type AND r.is_active ORDER BY 1
+    LOOP
+        provider := one.provider;
+        room := least(500, 1000 - pricing.queue_depth(one.provider, 1000));
+        reason := NULL;
+        is_trouble := false;
+        IF NOT one.is_active THEN
+            room := 0;
+            reason := pg_catalog.format('%s is switched off in pricing.data_collectors', one.provider);
+            is_trouble := true;
+        ELSIF room = 0 THEN
+            SELECT w.state INTO stop FROM pricing.why_not_called(one.provider, -1, one.est_bytes) w WHERE w.state <> 'rate_limited';
+            reason := pg_catalog.format('1,000 tasks of %s are live already%s', one.provider,
+                                        coalesce(pg_catalog.format(', and it cannot be called (%s)', stop.state), ''));
+            is_trouble := stop.state IS NOT NULL;
+        ELSIF pricing.may_fit(one.provider, -1, one.est_bytes) THEN
+            room := least(room, pricing.queue_room(one.provider, -1, room * one.est_bytes) / one.est_bytes);
+            IF room = 0 THEN
+                reason := pg_catalog.format(
+                    'the quota of %s leaves nothing for schedules until bytes of the last 30 days have left the window, or quota_bytes is raised', one.provider);
+                is_trouble := true;
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.schedule_rooms(text) IS
+    'For each provider that may be asked for a data type: how many of its instruments a schedule may queue now, 500 at most, while 1,000 tasks of that provider are live or its quota is used none; why none, and whether that is trouble.';
+
+
+CREATE OR REPLACE FUNCTION pricing.schedule_stop(wanted_type text, OUT room integer, OUT reason text, OUT is_trouble boolean)
+LANGUAGE sql VOLATILE SET search_path = '' AS $$
+    SELECT coalesce(max(r.room), 0), CASE WHEN count(*) = 0
+               THEN 'no rule names a provider; add a row to pricing.provider_routing, or make one active'
+               ELSE string_agg(r.reason, '; ' ORDER BY r.provider) END,
+           coalesce(bool_or(r.is_trouble), true)
+    FROM pricing.schedule_rooms(wanted_type) r
+$$;
+COMMENT ON FUNCTION pricing.schedule_stop(text) IS
+    'How many instruments of a data type a schedule may queue now at one provider at most, and why some of its providers, or all, can take none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.asked_by_schedule(wanted_type text, symbols text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    kind record;
+BEGIN
+    SELECT r.staleness_function = 'is_market_stale' AS is_market, w.served_slot INTO kind
+    FROM pricing.data_type_registry r JOIN pricing.schedule_walks w USING (data_type)
+    WHERE r.data_type = wanted_type AND r.is_active AND r.refresh_strategy = 'scheduled';
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT array_agg(DISTINCT s) FROM unnest(symbols) AS s
+        WHERE (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, s)) IS NULL
+          AND NOT pricing.is_forgotten(wanted_type, s)
+          AND NOT EXISTS (SELECT FROM pricing.demand d WHERE (d.data_type, d.symbol) = (wanted_type, s) AND d.held_until > now_)
+          AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q
+                          WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (wanted_type, s, '-infinity', 'infinity'))
+          -- However many slots were missed, one answer since the last of them serves all.
+          AND NOT EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, s)
+                                                                 AND a.fetched_at BETWEEN kind.served_slot AND now_ + interval '1 minute')
+          -- On a Sunday no fund has a newer value than on Saturday.
+          AND NOT EXISTS (
+              SELECT FROM pricing.latest_prices l
+              WHERE kind.is_market AND (l.data_type, l.symbol) = (wanted_type, s) AND l.fetched_at <= now_ + interval '1 minute'
+                AND pricing.next_value_at(wanted_type, s, l.fetched_at, interval '1 minute') > now_));
+END $$;
+COMMENT ON FUNCTION pricing.asked_by_schedule(text, text[]) IS
+    'Those of the symbols that the slot served last still asks for: not left out, not backing off, not queued, not fetched since that slot, and a newer value may exist. NULL = none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.is_forgotten(wanted_type text, wanted_symbol text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT EXISTS (SELECT FROM pricing.api_call_queue_dead d
+                   WHERE d.data_type = wanted_type AND d.symbol = wanted_symbol AND d.window_end = 'infinity'
+                     AND d.failure_kind = 'unknown_symbol' AND d.resolved_at IS NULL AND d.finished_at > pricing.clock() - interval '7 days')
+       AND NOT EXISTS (SELECT FROM pricing.latest_answers a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol)
+                                                              AND a.fetched_at > pricing.clock() - interval '7 days')
+       AND EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
+                   WHERE r.data_type = wanted_type AND i.symbol = wanted_symbol AND i.verified_at < pricing.clock() - interval '7 days')
+$$;
+COMMENT ON FUNCTION pricing.is_forgotten(text, text) IS
+    'Whether a pair that was answered once has become unknown to its provider more than a week ago, and was asked for within the last week. Schedules ask for such a pair once a week.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_walked(wanted_type text, symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    common text := (pricing.common_route(wanted_type)).provider;
+    near record;
     wanted record;
 BEGIN
+    symbols := pricing.asked_by_schedule(wanted_type, symbols);
     IF symbols IS NULL THEN
         RETURN 0;
     END IF;
-    wanted := pricing.within_quota(wanted_type, symbols, array_fill(-1, ARRAY[cardinality(symbols)]));
-    -- The walk has gone on; these have routes of their own, to a provider that has no room.
-    IF wanted.left_out IS NOT NULL THEN
-        PERFORM pricing.warn('walk_schedules', wanted_type,
-            'the quotas of their providers leave nothing for schedules of some symbols that have routes of their own; they wait', '53400');
-        PERFORM pricing.request_pairs('scheduled', array_fill(wanted_type, ARRAY[cardinality(wanted.left_out)]), wanted.left_out);
-    END IF;
+    WITH routed AS MATERIALIZED (
+        SELECT s AS symbol, coalesce(common, (pricing.route(wanted_type, s)).provider) AS provider FROM unnest(symbols) AS s),
+    placed AS (
+        SELECT a.symbol, coalesce(row_number() OVER (PARTITION BY a.provider ORDER BY a.symbol) <= r.room, false) AS is_near
+        FROM routed a LEFT JOIN pricing.schedule_rooms(wanted_type) r USING (provider))
+    SELECT array_agg(p.symbol) FILTER (WHERE p.is_near) AS symbols, array_agg(p.symbol) FILTER (WHERE NOT p.is_near) AS left_out INTO near FROM placed p;
+    wanted := pricing.within_quota(wanted_type, near.symbols, array_fill(-1, ARRAY[coalesce(cardinality(near.symbols), 0)]));
+    PERFORM pricing.ask_later(wanted_type, near.left_out || wanted.left_out);
     RETURN pricing.enqueue(wanted_type, wanted.fitting, wanted.fitting_priorities);
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_walked(text, text[]) IS
-    'Queues what a walk has come by, as far as quotas have room for it; the rest is requested, and so asked for until they have. Returns the number queued.';
+    'Queues what a walk has come by, as far as its providers can take it; the rest is asked for later. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void
+LANGUAGE sql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+    -- Once each: slots come for as long as there is no room.
+    INSERT INTO pricing.pair_requests (data_type, symbol, kind, requested_at)
+    SELECT wanted_type, s, 'scheduled', pricing.clock() + interval '1 minute' FROM unnest(symbols) AS s
+    WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (wanted_type, s) AND x.kind = 'scheduled' OFFSET 0)
+$$;
+COMMENT ON FUNCTION pricing.ask_later(text, text[]) IS
+    'Has what a walk came by and could not queue looked at once more in a minute, and meanwhile what other providers serve.';
 
 
 CREATE OR REPLACE FUNCTION pricing.walk_requested() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
-    room integer;
     kind record;
-    wanted record;
     queued integer := 0;
 BEGIN
-    IF EXISTS (SELECT FROM pricing.pair_requests x WHERE x.kind = 'scheduled') THEN
-        room := least(500, 1000 - pricing.queue_depth(1000));
-    END IF;
-    IF coalesce(room, 0) <= 0 THEN
-        RETURN 0;
-    END IF;
     FOR kind IN
-        WITH taken AS (
+        WITH served AS MATERIALIZED (
+            -- What no provider can take is not looked at; what is not scheduled any more is forgotten.
+            SELECT r.data_type FROM pricing.data_type_registry r
+            WHERE EXISTS (SELECT FROM pricing.pair_requests x WHERE x.data_type = r.data_type AND x.kind = 'scheduled')
+              AND CASE WHEN r.is_active AND r.refresh_strategy = 'scheduled' THEN (pricing.schedule_stop(r.data_type)).room > 0 ELSE true END),
+        taken AS (
             DELETE FROM pricing.pair_requests r USING (
-                SELECT x.request_id FROM pricing.pair_requests x
-                WHERE x.kind = 'scheduled' AND (x.requested_at <= now_ OR x.requested_at > now_ + interval '1 minute') ORDER BY x.requested_at, x.request_id LIMIT room FOR UPDATE SKIP LOCKED) mine
+                SELECT x.request_id FROM pricing.pair_requests x JOIN served USING (data_type)
+                WHERE x.kind = 'scheduled' AND (x.requested_at <= now_ OR x.requested_at > now_ + interval '1 minute')
+                ORDER BY x.requested_at, x.request_id LIMIT 500 FOR UPDATE OF x SKIP LOCKED) mine
             WHERE r.request_id = mine.request_id RETURNING r.data_type, r.symbol)
-        SELECT t.data_type, array_agg(DISTINCT t.symbol) AS symbols FROM taken t JOIN pricing.data_type_registry k USING (data_type)
-        WHERE k.is_active AND (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (t.data_type, t.symbol)) IS NULL
-        GROUP BY 1 ORDER BY 1
+        SELECT t.data_type, array_agg(t.symbol) AS symbols FROM taken t GROUP BY 1 ORDER BY 1
     LOOP
-        wanted := pricing.within_quota(kind.data_type, kind.symbols, array_fill(-1, ARRAY[cardinality(kind.symbols)]));
-        -- In a minute they are looked at once more, and meanwhile those of other providers.
-        INSERT INTO pricing.pair_requests (data_type, symbol, kind, requested_at)
-        SELECT kind.data_type, s, 'scheduled', now_ + interval '1 minute' FROM unnest(wanted.left_out) AS s;
-        queued := queued + pricing.enqueue(kind.data_type, wanted.fitting, wanted.fitting_priorities);
+        BEGIN
+            queued := queued + pricing.enqueue_walked(kind.data_type, kind.symbols);
+        EXCEPTION WHEN OTHERS THEN -- one bad type must not stop the others
+            PERFORM pricing.ask_later(kind.data_type, kind.symbols);
+            PERFORM pricing.warn('walk_schedules', kind.data_type, SQLERRM, SQLSTATE);
+        END;
     END LOOP;
     RETURN queued;
 END $$;
 COMMENT ON FUNCTION pricing.walk_requested() IS
-    'Queues what walks could not queue when they came by it, as far as the queue stays within 1,000 tasks and quotas have room; the rest waits a minute. Returns the number queued.';
+    'Queues what walks could not queue when they came by it, at most 500 a time, as far as its providers can take it; the rest waits a minute. Returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.queue_depth(at_most integer) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.walk_waits(wanted_type text, wanted_symbol text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = '' AS $$
-    SELECT least(at_most, (
-        SELECT coalesce(sum(w.tasks), 0) FROM pricing.data_collectors c CROSS JOIN LATERAL (
-            SELECT count(*) AS tasks FROM (
-                SELECT FROM pricing.api_call_queue_live q
-                WHERE q.provider = c.provider AND q.run_after IS NULL AND q.priority > -2 LIMIT at_most) counted) w)
-      + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
-                               WHERE q.run_after IS NOT NULL AND q.priority > -2 LIMIT at_most) counted))::integer
+    SELECT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (wanted_type, wanted_symbol) AND x.kind = 'scheduled')
+        OR EXISTS (SELECT FROM pricing.schedule_walks w
+                   WHERE w.data_type = wanted_type AND w.walk_slot IS NOT NULL
+                     AND CASE WHEN w.wrapped THEN wanted_symbol > w.walk_after AND wanted_symbol <= w.lap_start
+                              ELSE wanted_symbol > w.walk_after OR wanted_symbol <= w.lap_start END)
 $$;
-COMMENT ON FUNCTION pricing.queue_depth(integer) IS 'Live tasks without those of backfills, counted up to a limit, by the index that claims use.';
+COMMENT ON FUNCTION pricing.walk_waits(text, text) IS
+    'Whether the walk of a scheduled type has not come to a symbol yet, or could not queue it when it did.';
+
+
+CREATE OR REPLACE FUNCTION pricing.waiting_schedules() RETURNS TABLE (data_type text, slot timestamptz, instruments bigint, reason text)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT w.data_type, w.served_slot, waiting.instruments, coalesce(known.reason, 'no active provider serves them, or another session was in the way')
+    FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
+    CROSS JOIN LATERAL pricing.schedule_stop(w.data_type) known
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS instruments FROM pricing.instruments i
+        WHERE i.asset_class = r.asset_class AND pricing.walk_waits(w.data_type, i.symbol)
+          AND i.is_active AND i.update_mode = 'api') waiting
+    WHERE r.is_active AND r.refresh_strategy = 'scheduled' AND waiting.instruments > 0
+      AND ((w.walk_slot IS NOT NULL AND known.reason IS NOT NULL)
+           OR EXISTS (SELECT FROM pricing.pair_requests x WHERE x.data_type = w.data_type AND x.kind = 'scheduled'))
+    ORDER BY 1;
+END $$;
+COMMENT ON FUNCTION pricing.waiting_schedules() IS
+    'For each scheduled type whose providers, or some of them, can take no more: the slot served last, how many instruments it has not been able to queue yet, and why.';
+
+
+CREATE OR REPLACE FUNCTION pricing.queue_depth(wanted_provider text, at_most integer) RETURNS integer
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT least(at_most,
+        (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
+                               WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.priority > -2 LIMIT at_most) counted)
+      + (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
+                               WHERE q.provider = wanted_provider AND q.run_after IS NOT NULL AND q.priority > -2 LIMIT at_most) counted))::integer
+$$;
+COMMENT ON FUNCTION pricing.queue_depth(text, integer) IS 'Live tasks of a provider without those of backfills, counted up to a limit.';

@@ -76,9 +76,9 @@ BEGIN
     SELECT * INTO STRICT kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     route := pricing.common_route(wanted_type);
     IF pricing.may_fit(route.provider, 0, route.est_bytes) THEN
-        room := pricing.take_room(route.provider, 0, coalesce(cardinality(symbols), at_most) * route.est_bytes) / route.est_bytes;
+        room := pricing.take_room(route.provider, 0, coalesce(cardinality(symbols), at_most) * route.est_bytes);
         IF room IS NOT NULL THEN
-            symbols := pricing.most_wanted(wanted_type, room, symbols, queued_until);
+            symbols := pricing.most_wanted(wanted_type, route.provider, room, symbols, at_most, queued_until, for_reader);
             IF symbols IS NULL THEN
                 RETURN 0;
             END IF;
@@ -165,22 +165,23 @@ COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamp
     'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.most_wanted(wanted_type text, room bigint, wanted text[], queued_until timestamptz) RETURNS text[]
+CREATE OR REPLACE FUNCTION pricing.most_wanted(
+    wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamptz, for_reader boolean) RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 BEGIN
     IF room = 0 THEN
         RETURN NULL;
     END IF;
     -- What is not among them stays due, and the next check looks again.
-    RETURN (SELECT array_agg(x.symbol) FROM (
-        SELECT d.symbol FROM pricing.demand d
+    RETURN (SELECT (pricing.share_of(most_wanted.provider, room, wanted_type, array_agg(x.symbol), array_agg(x.viewers)))[:coalesce(at_most, 2147483647)] FROM (
+        SELECT d.symbol, greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
+                                   WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), for_reader::integer) AS viewers
+        FROM pricing.demand d
         WHERE d.data_type = wanted_type AND d.became_due_at IS NULL
-          AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock() ELSE d.symbol = ANY (wanted) END
-        ORDER BY (SELECT count(*) FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)) DESC, d.due_at
-        LIMIT room) x);
+          AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock() ELSE d.symbol = ANY (wanted) END) x);
 END $$;
-COMMENT ON FUNCTION pricing.most_wanted(text, bigint, text[], timestamptz) IS
-    'Of the pairs that are due, or of those that a list names, those that most people watch: as many as there is room for in a quota. NULL = none.';
+COMMENT ON FUNCTION pricing.most_wanted(text, text, bigint, text[], integer, timestamptz, boolean) IS
+    'Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.';
 
 
 CREATE OR REPLACE FUNCTION pricing.put_off(wanted_type text, symbols text[]) RETURNS void

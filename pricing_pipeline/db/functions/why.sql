@@ -375,12 +375,23 @@ BEGIN
         state := 'misconfigured';
         sentence := said || pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', wanted_type, wanted_symbol);
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled'
-          AND 'unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, wanted_symbol)) THEN
+          AND ('unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (wanted_type, wanted_symbol))
+               OR pricing.is_forgotten(wanted_type, wanted_symbol)) THEN
         state := 'unknown_symbol';
         next_at := NULL;
         sentence := said || pg_catalog.format(
-            '%s does not know it, so the schedule leaves it out. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed',
-            provider_);
+            '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed',
+            provider_, CASE WHEN pricing.is_forgotten(wanted_type, wanted_symbol) THEN 'asks for it once a week' ELSE 'leaves it out' END);
+    ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' AND pricing.walk_waits(wanted_type, wanted_symbol) THEN
+        SELECT w.* INTO stop FROM pricing.why_not_called(provider_, -1, size_) w;
+        state := CASE WHEN stop.state <> 'rate_limited' THEN stop.state ELSE 'scheduled' END;
+        SELECT w.served_slot INTO since FROM pricing.schedule_walks w WHERE w.data_type = wanted_type;
+        next_at := stop.next_at;
+        sentence := said || pg_catalog.format(
+            'nobody watches it, and the slot of its schedule at %s has not queued it yet: %s. It is queued as soon as there is room', pricing.said_time(since),
+            coalesce(CASE WHEN state <> 'scheduled' THEN stop.sentence END,
+                     (SELECT r.reason FROM pricing.schedule_rooms(wanted_type) r WHERE r.provider = provider_),
+                     'it goes over the instruments bit by bit'));
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' THEN
         state := 'scheduled';
         next_at := NULL;
@@ -403,7 +414,7 @@ BEGIN
         state := 'unseen';
         sentence := said || pg_catalog.format('it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price %s', wanted_symbol);
     ELSIF pair.became_due_at IS NULL AND (pair.due_at <= now_ OR pair.owed_since <= now_)
-          AND pricing.queue_room(provider_, 0, size_) IS NOT NULL THEN
+          AND EXISTS (SELECT FROM pricing.unqueued_pairs() u WHERE (u.provider, u.data_type) = (provider_, wanted_type)) THEN
         state := 'quota_spent';
         since := least(pair.owed_since, pair.due_at);
         sentence := said || pg_catalog.format(

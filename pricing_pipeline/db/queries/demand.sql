@@ -23,6 +23,10 @@ SELECT pricing.enqueue_scheduled(:data_type, CAST(:slot AS timestamptz));
 SELECT w.data_type, w.served_slot FROM pricing.schedule_walks w JOIN pricing.data_type_registry r USING (data_type)
 WHERE r.is_active AND r.refresh_strategy = 'scheduled';
 
+-- name: waiting_schedules
+-- Which schedules cannot queue some of their instruments now, and why.
+SELECT data_type, slot, instruments, reason FROM pricing.waiting_schedules();
+
 -- name: hold
 -- A user holds these pairs from now on.
 SELECT pricing.hold(:user_id, CAST(:data_types AS text[]), CAST(:symbols AS text[]));
