@@ -101,7 +101,7 @@ def work(
     """A client: prepared heartbeats of random users for so long, at a pace if one is given; counts pairs."""
     connection = psycopg.connect(database_url, autocommit=True, prepare_threshold=0)
     query = statement(f"heartbeats.{way}")
-    data_types = ["equity_quote", "equity_daily", "fx_rate"]
+    data_types = ["equity_quote", "equity_daily", "company_profile"]
     dice = random.Random()  # noqa: S311 - whom it asks for is no secret
 
     def send() -> int:

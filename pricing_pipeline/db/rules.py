@@ -44,6 +44,7 @@ RULES = {
     "new_pairs_per_minute_is_positive": "a user may begin at least one pair a minute",
     "only_quotes_are_thinned": "only types of quotes are thinned",
     "one_row": "this table has one row; change it instead of adding another one",
+    "owner_is_email_or_team": "an owner is an email address, or team: and the name of a team",
     "pairs_per_user_is_positive": "a user may watch at least one pair",
     "pause_is_positive": "a pause after a refusal is longer than 0 seconds",
     "provider_is_plain_name": f"a provider's name {_NAME}",

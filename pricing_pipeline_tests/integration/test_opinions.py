@@ -175,7 +175,7 @@ def test_f6_workers_ask_about_all_that_is_held_in_one_call_and_once(
     assert {(word["provider"], word["verdict"]) for one in told for word in one["opinions"]} == {
         (YAHOO, "disagrees")
     }
-    assert "disagrees" in cli("quarantine", "list").stdout
+    assert "disagrees" in cli("quarantine", "show", str(held[0])).stdout
     assert str(core.latest("AAPL").price) == "72.50", "a person decides, and no opinion is a price"  # type: ignore[union-attr]
     audit(core)
 

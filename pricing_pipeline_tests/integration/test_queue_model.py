@@ -327,8 +327,9 @@ class QueueMachine(RuleBasedStateMachine):
                 continue
             weeks = int(self.now.timestamp() // 604_800) - int(task.finished_at.timestamp() // 604_800)
             is_old = task.resolved_at is not None and self.now - task.resolved_at > timedelta(days=90)
+            is_past = weeks % 8 >= 2 or self.now - task.finished_at > timedelta(days=14)
             # Leaves go round in eight weeks; the dead are kept until nobody has needed them for long.
-            if (task.status == "completed" and weeks % 8 >= 2) or (task.is_dead and is_old):
+            if (task.status == "completed" and is_past) or (task.is_dead and is_old):
                 del self.tasks[number]
 
     # What must hold

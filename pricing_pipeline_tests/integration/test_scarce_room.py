@@ -224,7 +224,9 @@ def test_b10_scarce_room_goes_to_the_most_viewers_of_all_types(core: Core, clock
     use(core, 95_000, TWELVEDATA)
     core.heartbeat("eve", *((QUOTE, f"Q{n}") for n in range(10)))
     for user in range(3):
-        core.heartbeat(f"user{user}", *((FX, f"E{n}/USD") for n in range(5)))
+        core.heartbeat(
+            f"user{user}", *((FX, f"{currency}/USD") for currency in ("EUR", "GBP", "CHF", "JPY", "INR"))
+        )
     use(core, 92_000, TWELVEDATA)
     assert core.enqueue_due() == 3
     assert {task.data_type for task in core.tasks()} == {FX}

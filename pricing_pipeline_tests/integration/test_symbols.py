@@ -208,6 +208,7 @@ def test_g3_what_is_asked_for_and_has_not_failed_is_promised(core: Core, cli: Co
 # Constraints in words
 
 INTERNAL = {
+    "pairs_are_positive",
     "body_is_an_object",
     "body_is_bounded",
     "breaker_has_end",

@@ -313,7 +313,8 @@ def test_g2_its_table_is_short_enough_to_be_shown(stage: Stage, core: Core) -> N
     core.heartbeat("ann", *((QUOTE, letter * 40) for letter in "ABCDEFGHI"))
     core.refresh(price="1234567890.12345678")
     core.rows("UPDATE pricing.latest_prices SET provider = repeat('p', 48)")
-    core.heartbeat("ann", *((FX, f"{letter}/USD") for letter in "ABCDEFGHI"))
+    others = ("AUD", "CAD", "CHF", "EUR", "GBP", "INR", "JPY", "NZD", "SEK")
+    core.heartbeat("ann", *((FX, f"{currency}/USD") for currency in others))
     core.refresh()
     tick = stage.tick(SENSOR)
     for data_type, least, most in ((QUOTE, 5, 7), (FX, 8, 8)):
