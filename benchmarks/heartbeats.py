@@ -45,6 +45,7 @@ def measure(server: BenchmarkServer, size: Size) -> list[Row]:
     """Compare on one database in interleaved rounds, then watch the table under a steady load."""
     url = server.migrated("heartbeats", as_superuser=True)
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement("heartbeats.data_type"))
         connection.execute(statement("heartbeats.instruments"))
         connection.execute(statement("heartbeats.users"), {"users": size.users})
         for name in ("bare_table", "bare_users", "bare_index", "tidy"):
@@ -101,7 +102,7 @@ def work(
     """A client: prepared heartbeats of random users for so long, at a pace if one is given; counts pairs."""
     connection = psycopg.connect(database_url, autocommit=True, prepare_threshold=0)
     query = statement(f"heartbeats.{way}")
-    data_types = ["equity_quote", "equity_daily", "company_profile"]
+    data_types = ["equity_quote", "equity_daily", "equity_hourly"]
     dice = random.Random()  # noqa: S311 - whom it asks for is no secret
 
     def send() -> int:

@@ -1,7 +1,7 @@
 -- name: users
 -- Everybody has sent a heartbeat before; prices are fresh, so that only heartbeats are measured.
 WITH pairs AS MATERIALIZED (
-    SELECT u, k, (ARRAY['equity_quote', 'equity_daily', 'fx_rate'])[1 + k] AS data_type, 'S' || mod(u * 7 + k, 10000) AS symbol
+    SELECT u, k, (ARRAY['equity_quote', 'equity_daily', 'equity_hourly'])[1 + k] AS data_type, 'S' || mod(u * 7 + k, 10000) AS symbol
     FROM generate_series(1, %(users)s) AS u CROSS JOIN generate_series(0, 2) AS k),
 demanded AS (
     INSERT INTO pricing.demand (data_type, symbol, due_at)
@@ -11,9 +11,13 @@ INSERT INTO pricing.active_subscriptions (user_id, data_type, symbol)
 SELECT DISTINCT 'user' || p.u, p.data_type, p.symbol FROM pairs p CROSS JOIN (SELECT count(*) FROM demanded) AS first
 ORDER BY 2, 3, 1;
 
+-- name: data_type
+-- Beside the two types of equities in the sample.
+INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('equity_hourly', 'quote', 60);
+
 -- name: instruments
 INSERT INTO pricing.instruments (asset_class, symbol)
-SELECT c, 'S' || s FROM unnest(ARRAY['equity', 'fx']) AS c CROSS JOIN generate_series(0, 9999) AS s ON CONFLICT DO NOTHING;
+SELECT 'equity', 'S' || s FROM generate_series(0, 9999) AS s ON CONFLICT DO NOTHING;
 
 -- name: bare_table
 CREATE TABLE public.bare_subscriptions (

@@ -139,7 +139,8 @@ def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
             registry.add_data_type(
                 connection, "gold", fetcher="quote", ttl_minutes=5, timezone="Mars/Olympus"
             )
-    with pytest.raises(PricingError, match="a data type of this name is there already"), core.owner.begin() as connection:
+    again = pytest.raises(PricingError, match="a data type of this name is there already")
+    with again, core.owner.begin() as connection:
         registry.add_data_type(connection, QUOTE, fetcher="quote", ttl_minutes=5)
 
 
