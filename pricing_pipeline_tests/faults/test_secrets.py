@@ -56,6 +56,8 @@ COMMANDS = {
     "queue cancel": ["1"],
     "registry list": [],
     "registry add": ["crypto_quote", "--fetcher", "quote", "--ttl", "1"],
+    "instrument list": [],
+    "instrument remove": ["NOPE"],
     "instrument pause": ["AAPL"],
     "instrument resume": ["AAPL"],
     "document": ["AAPL", "--data-type", "company_profile"],
