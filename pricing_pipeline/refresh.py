@@ -41,7 +41,7 @@ from pricing_pipeline.fair_order import FairOrder
 from pricing_pipeline.opinions import Question
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 
 MAX_IN_FLIGHT = 10
 """Calls in flight at once, over all providers of this process."""

@@ -12,8 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from datetime import UTC, date
+from datetime import UTC
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -55,6 +54,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
+from pricing_pipeline.tally import Tally
 
 _LOG = logging.getLogger(__name__)
 _KEY_REFUSED_PAUSE = 60.0
@@ -74,47 +74,6 @@ _KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
     (Misconfigured, FailureKind.MISCONFIGURED),
     (ClientFault, FailureKind.CLIENT_FAULT),
 )
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was done for one data type since the last report.
-
-    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine, `trimmed`
-    bars that are believed without some of their parts.
-    """
-
-    data_type: str
-    calls: int = 0
-    latest_calls: int = 0
-    wire_bytes: int = 0
-    added: int = 0
-    revised: int = 0
-    failed: int = 0
-    held: int = 0
-    trimmed: int = 0
-    symbols: set[str] = field(default_factory=set)
-    months: Counter[date] = field(default_factory=Counter)
-    providers: set[str] = field(default_factory=set)
-
-    @property
-    def has_news(self) -> bool:
-        """Whether something of an answer is settled by now, and may name its call."""
-        return bool(self.symbols or self.added or self.revised or self.held or self.failed)
-
-    def add(self, other: Tally) -> None:
-        self.calls += other.calls
-        self.latest_calls += other.latest_calls
-        self.wire_bytes += other.wire_bytes
-        self.added += other.added
-        self.revised += other.revised
-        self.failed += other.failed
-        self.held += other.held
-        self.trimmed += other.trimmed
-        self.symbols |= other.symbols
-        self.months.update(other.months)
-        self.providers |= other.providers
 
 
 def settle_answer(

@@ -18,7 +18,7 @@ from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after, months_of
 from pricing_pipeline.limits import Allowance
 from pricing_pipeline.refresh import Backfill, Progress
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 
 Metadata = dict[str, dg.MetadataValue]
 

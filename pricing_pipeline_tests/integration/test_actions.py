@@ -25,7 +25,7 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.errors import InvalidAdjustment
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

@@ -14,6 +14,7 @@ from pricing_pipeline import demand, documents, settling
 from pricing_pipeline.domain import Answer, Document, FailureKind, RejectedValue, Scalar, SymbolFailure
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -43,7 +44,7 @@ def report(day: date, symbol: str = "AAPL", **body: Scalar) -> Document:
     return Document(symbol, day, {"symbol": symbol, "date": day.isoformat(), **body})
 
 
-def settle(core: Core, *found: Document, data_type: str = EARNINGS, **more: Any) -> settling.Tally:
+def settle(core: Core, *found: Document, data_type: str = EARNINGS, **more: Any) -> Tally:
     """One call that brings these documents, stored and settled as a worker does."""
     core.enqueue(data_type, *sorted({one.symbol for one in found} | set(more.get("empty", ()))))
     call = core.claim_one(FMP)

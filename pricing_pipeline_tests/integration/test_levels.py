@@ -15,6 +15,7 @@ from pricing_pipeline import reviews, settling
 from pricing_pipeline.domain import Adjust, Answer, Observation
 from pricing_pipeline.prices import bars
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
@@ -28,7 +29,7 @@ CHANGE = date(2015, 8, 30)
 FIRST, LAST = CHANGE - timedelta(days=805), CHANGE + timedelta(days=1500)
 
 
-def bring(core: Core, data_type: str, symbol: str, rows: list[Observation], **parts: Any) -> settling.Tally:
+def bring(core: Core, data_type: str, symbol: str, rows: list[Observation], **parts: Any) -> Tally:
     """Settle a call that brought these values of the past."""
     core.lift_limits()
     core.rows("DELETE FROM pricing.api_call_queue_live")

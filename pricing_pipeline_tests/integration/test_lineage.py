@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pricing_pipeline.domain import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import Tally, settle_answer
+from pricing_pipeline.settling import settle_answer
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

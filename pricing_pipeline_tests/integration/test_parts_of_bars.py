@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pricing_pipeline import prices, settling
 from pricing_pipeline.domain import Adjust, Answer, Observation, RejectedValue
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template

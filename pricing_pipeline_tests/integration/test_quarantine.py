@@ -13,7 +13,7 @@ import pytest
 from pricing_pipeline import quarantine, settling
 from pricing_pipeline.domain import Adjust, Adjustment, Answer, Call, Observation, RejectedValue
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (

@@ -22,7 +22,7 @@ import pytest
 from pricing_pipeline import prices
 from pricing_pipeline.domain import Window
 from pricing_pipeline.refresh import Progress, Refresher
-from pricing_pipeline.settling import Tally
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock

@@ -20,6 +20,7 @@ from pricing_pipeline.domain import Answer, Fetcher, Observation
 from pricing_pipeline.knowledge import Doubt, Known, Point
 from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 
@@ -27,7 +28,7 @@ template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 
-def bring(core: Core, *rows: Observation, data_type: str = DAILY, past: bool = False) -> settling.Tally:
+def bring(core: Core, *rows: Observation, data_type: str = DAILY, past: bool = False) -> Tally:
     core.lift_limits()
     core.rows("DELETE FROM pricing.api_call_queue_live")
     days = (min(row.observed_at for row in rows).date(), max(row.observed_at for row in rows).date())

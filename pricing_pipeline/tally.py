@@ -1,0 +1,48 @@
+"""What was done for a data type: counted call by call, and reported together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done for one data type since the last report.
+
+    `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
+    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine, `trimmed`
+    bars that are believed without some of their parts.
+    """
+
+    data_type: str
+    calls: int = 0
+    latest_calls: int = 0
+    wire_bytes: int = 0
+    added: int = 0
+    revised: int = 0
+    failed: int = 0
+    held: int = 0
+    trimmed: int = 0
+    symbols: set[str] = field(default_factory=set)
+    months: Counter[date] = field(default_factory=Counter)
+    providers: set[str] = field(default_factory=set)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something of an answer is settled by now, and may name its call."""
+        return bool(self.symbols or self.added or self.revised or self.held or self.failed)
+
+    def add(self, other: Tally) -> None:
+        self.calls += other.calls
+        self.latest_calls += other.latest_calls
+        self.wire_bytes += other.wire_bytes
+        self.added += other.added
+        self.revised += other.revised
+        self.failed += other.failed
+        self.held += other.held
+        self.trimmed += other.trimmed
+        self.symbols |= other.symbols
+        self.months.update(other.months)
+        self.providers |= other.providers
