@@ -21,4 +21,4 @@ def sentence(error: Exception) -> str | None:
     if getattr(error.orig, "sqlstate", None) == _TOO_LARGE:
         return f"a number is larger than the database can hold: {reason(error)}."
     said = reason(error).strip()
-    return said if said.endswith(".") else f"{said}."
+    return said if said.endswith((".", "?", "!")) else f"{said}."
