@@ -1,0 +1,250 @@
+"""Mutants of what is wanted and shown: demand, staleness, schedules, freshness, Dagster, roles and secrets."""
+
+from __future__ import annotations
+
+from pricing_pipeline_tests.mutant import Mutant
+
+_FUNCTIONS = "pricing_pipeline/db/functions"
+_TESTS = "pricing_pipeline_tests"
+_STALENESS = f"{_TESTS}/integration/test_staleness.py"
+_CLOCK = f"{_TESTS}/integration/test_clock_steps.py"
+_DEMAND = f"{_TESTS}/integration/test_demand.py"
+_CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
+_SEALING = f"{_TESTS}/unit/test_sealing.py"
+_CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
+_TROUBLE = f"{_TESTS}/integration/test_trouble_ends.py"
+_FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
+_FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
+_SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
+
+
+MUTANTS = (
+    Mutant(
+        "a check that meets a live task gives up",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "                are_new := false;",
+        "                RAISE;",
+        (_DEMAND,),
+    ),
+    Mutant(
+        "two checks at once begin the same type",
+        f"{_FUNCTIONS}/staleness.sql",
+        "enqueue_due",
+        "IF pricing.take_turn('check ' || kind.data_type) THEN",
+        "IF true THEN",
+        (_STALENESS,),
+    ),
+    Mutant(
+        "a check that did not get through all says that it did",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "IF judged.is_all AND (",
+        "IF (",
+        (f"{_STALENESS}::test_b8_what_one_check_leaves_the_next_one_takes",),
+    ),
+    Mutant(
+        "what a check passed by is never looked for",
+        f"{_FUNCTIONS}/staleness.sql",
+        "lift_marks",
+        "d.due_at < x.queued_until",
+        "d.due_at < '-infinity'",
+        (f"{_STALENESS}::test_b8_a_pair_that_a_check_passes_by_is_queued_seconds_later",),
+    ),
+    Mutant(
+        "a price of the future is fresh",
+        f"{_FUNCTIONS}/registry.sql",
+        "is_data_stale",
+        " OR stamp > now_ + interval '1 minute'",
+        "",
+        (f"{_CLOCK}::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",),
+    ),
+    Mutant(
+        "a check begins at the beginning each time",
+        f"{_FUNCTIONS}/staleness.sql",
+        "enqueue_due",
+        "coalesce(m.queued_until, '-infinity')",
+        "CAST('-infinity' AS timestamptz)",
+        (f"{_TESTS}/integration/test_plans.py::test_b6_a_backlog_is_passed_by_once",),
+    ),
+    Mutant(
+        "sessions of one user begin new pairs at once",
+        f"{_FUNCTIONS}/demand.sql",
+        "begin_watching",
+        "    PERFORM pricing.lock_allowance(user_id);\n",
+        "",
+        (f"{_SESSIONS}::test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock",),
+    ),
+    Mutant(
+        "a check stops at a task that somebody has not committed",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_by_halves",
+        "ELSIF middle = 0 OR",
+        "ELSIF middle >= 0 OR",
+        (f"{_SESSIONS}::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",),
+    ),
+    Mutant(
+        "a check queues beyond the quota",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "IF room IS NOT NULL THEN",
+        "IF false THEN",
+        (
+            f"{_TESTS}/integration/test_producers.py::test_b10_what_fits_is_queued_by_the_number_of_its_viewers",
+        ),
+    ),
+    Mutant(
+        "a read asks for whatever it likes",
+        f"{_FUNCTIONS}/demand.sql",
+        "room_for_reads",
+        "(60 - extract(epoch FROM spent))",
+        "1000000",
+        (f"{_TESTS}/integration/test_caps.py::test_b7_reads_are_capped",),
+    ),
+    Mutant(
+        "a schedule goes with the viewers",
+        f"{_FUNCTIONS}/schedules.sql",
+        "enqueue_walked",
+        "array_fill(-1,",
+        "array_fill(1,",
+        (f"{_CONTRACTS}::test_contract_08_scheduled_work_never_goes_ahead_of_people",),
+    ),
+    Mutant(
+        "a broken judge ends its check",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_type",
+        "WHEN OTHERS THEN\n                -- What cannot be judged",
+        "WHEN division_by_zero THEN\n                -- What cannot be judged",
+        (f"{_CONTRACTS}::test_contract_04_one_broken_data_type_stops_no_other",),
+    ),
+    Mutant(
+        "every heartbeat is taken for the first",
+        f"{_FUNCTIONS}/demand.sql",
+        "heartbeat",
+        "RETURN 0;\n        END IF;\n    END IF;",
+        "PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN 0;\n        END IF;\n    END IF;",
+        (f"{_CONTRACTS}::test_contract_07_looking_again_writes_nothing_but_that_one_looks",),
+    ),
+    Mutant(
+        "a walk begins anew each time",
+        f"{_FUNCTIONS}/schedules.sql",
+        "walk_schedule",
+        "AND i.symbol > walk.walk_after ",
+        "",
+        (f"{_CONTRACTS}::test_contract_09_a_schedule_walks_by_key_and_misses_nobody",),
+    ),
+    Mutant(
+        "the check looks at all that is watched",
+        f"{_FUNCTIONS}/staleness.sql",
+        "check_statement",
+        "d.due_at >= $6 AND d.due_at <= $2 AND",
+        "d.due_at + interval '0' >= $6 AND d.due_at + interval '0' <= $2 AND",
+        (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
+    ),
+    Mutant(
+        "a TTL has a default",
+        f"{_FUNCTIONS}/registry.sql",
+        "is_data_stale",
+        "ttl_minutes integer) RETURNS",
+        "ttl_minutes integer DEFAULT 5) RETURNS",
+        (f"{_CONTRACTS}::test_contract_13_only_the_registry_knows_a_ttl",),
+    ),
+    Mutant(
+        "what clients call has clients' rights",
+        f"{_FUNCTIONS}/client.sql",
+        "heartbeat",
+        "SECURITY DEFINER ",
+        "",
+        (f"{_CONTRACTS}::test_contract_18_a_client_acts_through_functions_and_for_itself_only",),
+    ),
+    Mutant(
+        "a sealed secret is bound to nothing",
+        "pricing_pipeline/sealing.py",
+        "_bound",
+        'return b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
+        'return b"" and bytes(len(parts))',
+        (_SEALING, _CREDENTIALS),
+    ),
+    Mutant(
+        "a sealed secret is not bound to its row's version",
+        "pricing_pipeline/sealing.py",
+        "_bound",
+        "purpose, *place)",
+        "purpose, *place[:2], *place[3:])",
+        (_SEALING,),
+    ),
+    Mutant(
+        "a rotation undoes what was set meanwhile",
+        f"{_FUNCTIONS}/credentials.sql",
+        "reseal_credential",
+        " AND c.row_version = found_version",
+        "",
+        (_CREDENTIALS,),
+    ),
+    Mutant(
+        "what was judged in the background is believed for a viewer",
+        f"{_FUNCTIONS}/freshness.sql",
+        "watched_pairs",
+        "CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)",
+        "CASE WHEN false THEN false",
+        (_TROUBLE, _FRESHNESS_MODEL),
+    ),
+    Mutant(
+        "a type is fresh whose prices are mostly outdated",
+        "pricing_pipeline/demand.py",
+        "",
+        "self.late == 0 and self.fresh > self.outdated",
+        "self.late == 0 and self.fresh > 0",
+        (_FRESHNESS, f"{_TESTS}/orchestration/test_sensors.py"),
+    ),
+    Mutant(
+        "runs of other code locations count as ours",
+        "pricing_pipeline/defs/ours.py",
+        "only",
+        "return replace(wanted, tags={**wanted.tags, REPOSITORY_LABEL_TAG: label})",
+        "return wanted",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_whatever_runs_there_are_only_ours_that_have_ended_go",
+        ),
+    ),
+    Mutant(
+        "a storage of others counts as made here",
+        "pricing_pipeline/defs/ours.py",
+        "made_here",
+        "return is_made_here(Path(instance.root_directory), connection)",
+        "return True",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+        ),
+    ),
+    Mutant(
+        "a storage with tables is claimed as new",
+        "pricing_pipeline/db/dagster_storage.py",
+        "claim_if_new",
+        "if not is_embedded and inspect(connection).has_table(_FIRST_TABLE):",
+        "if is_embedded and not is_embedded:",
+        (
+            f"{_TESTS}/orchestration/test_shared_instance.py::test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte",
+        ),
+    ),
+    Mutant(
+        "a cancelled run leaves its tasks in the queue",
+        "pricing_pipeline/defs/cancelling.py",
+        "cancel_with_runs",
+        "if run_id in called_off:",
+        "if not run_id:",
+        (
+            f"{_TESTS}/orchestration/test_cancelling.py::test_g6_the_sensor_cancels_the_backfills_of_cancelled_runs",
+        ),
+    ),
+    Mutant(
+        "every run of the job is a drain",
+        "pricing_pipeline/defs/jobs.py",
+        "refresh_job",
+        'tags={"dagster/max_retries": "0"}',
+        'tags={"pricing/drain": "true"}',
+        (
+            f"{_TESTS}/orchestration/test_backfill_runs.py::test_g6_a_backfill_from_the_jobs_page_does_what_it_says",
+        ),
+    ),
+)
