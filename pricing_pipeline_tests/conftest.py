@@ -20,6 +20,7 @@ from pricing_pipeline_tests.fix_database import (
     still,
     template,
 )
+from pricing_pipeline_tests.fix_embedded import make_server, used_home
 from pricing_pipeline_tests.fix_home import open_folder
 from pricing_pipeline_tests.fix_refresher import refresher, reports, sandbox
 
@@ -91,6 +92,7 @@ __all__ = [
     "core",
     "database_url",
     "engine",
+    "make_server",
     "open_folder",
     "owner_engine",
     "owner_url",
@@ -105,4 +107,5 @@ __all__ = [
     "server",
     "still",
     "template",
+    "used_home",
 ]

@@ -17,11 +17,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
+
+from sqlalchemy import Connection, make_url
 
 from pricing_pipeline.db import embedded_cluster as cluster_files
 from pricing_pipeline.db import embedded_home as places
@@ -32,8 +34,9 @@ from pricing_pipeline.processes import child_setup, last_lines, open_log, withou
 
 Role = Literal["owner", "worker", "superuser"]
 
-DATABASES = {"pricing": places.OWNER, "dagster": places.WORKER}
-"""Each database and the role that owns it. Dagster's processes know the worker's password and no other."""
+DATABASES = ("pricing", "dagster")
+"""The first is the owner's. The second is the superuser's, and what is in it the worker's: Dagster's processes know the
+worker's password and no other."""
 RELOCATION = Path("/var/lib/pricing-pipeline")
 """Where cluster and binaries go when a server started by root cannot reach them in the home."""
 
@@ -145,7 +148,7 @@ class EmbeddedServer:
             while not self.is_ready():
                 check()
                 time.sleep(0.01)
-            self._complete(DATABASES)
+            self._complete()
         except BaseException:
             self.stop("immediate")
             raise
@@ -202,10 +205,6 @@ class EmbeddedServer:
                     process.wait()
             self._process = None
         self._release_ownership()
-
-    def ensure_database(self, name: str) -> None:
-        """Make the database `name` for the owner role, if there is none."""
-        self._complete({name: places.OWNER})
 
     def __enter__(self) -> Self:
         self.start()
@@ -307,55 +306,56 @@ class EmbeddedServer:
         finally:
             os.close(log)
 
-    def _complete(self, databases: Mapping[str, str]) -> None:
+    def _complete(self) -> None:
         """Make the roles and databases that are missing; also what a killed first start left undone.
 
-        Ends what an earlier version set up otherwise: a worker with the owner's rights, a Dagster of the owner's.
+        Ends what an earlier version set up otherwise: a worker with the owner's rights, a database of Dagster that
+        the worker could shape.
         """
         remembered = places.Remembered.load(self._memory)
         if remembered is None:
             raise EmbeddedServerError(f"{self._memory} with the database passwords has disappeared.")
         with _plain_libpq():
-            engine = make_engine(self.url("postgres", "superuser"))
-            try:
-                with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                    server = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
-                    names = [places.OWNER, places.WORKER]
-                    # Verifiers, so that no password appears in the log of a statement that fails.
-                    verifiers = [
-                        server.encrypt_password(
-                            remembered.passwords[name].encode(), name.encode(), b"scram-sha-256"
-                        ).decode()
-                        for name in names
-                    ]
-                    missing = connection.scalars(
-                        query("embedded.setup"),
-                        {
-                            "roles": names,
-                            "verifiers": verifiers,
-                            "groups": list(places.GROUPS),
-                            "owner": places.OWNER,
-                            "worker": places.WORKER,
-                            "databases": list(databases),
-                            "owners": list(databases.values()),
-                        },
-                    ).all()
-                    for statement in missing:
-                        connection.exec_driver_sql(statement)
-            finally:
-                engine.dispose()
-            for database, role in databases.items():
-                if role == places.WORKER:
-                    self._hand_over(database)
+            with self._as_superuser("postgres") as connection:
+                server = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+                names = [places.OWNER, places.WORKER]
+                # Verifiers, so that no password appears in the log of a statement that fails.
+                verifiers = [
+                    server.encrypt_password(
+                        remembered.passwords[name].encode(), name.encode(), b"scram-sha-256"
+                    ).decode()
+                    for name in names
+                ]
+                wanted = {
+                    "roles": names,
+                    "verifiers": verifiers,
+                    "groups": list(places.GROUPS),
+                    "owner": places.OWNER,
+                    "worker": places.WORKER,
+                    "databases": list(DATABASES),
+                }
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in connection.scalars(query("embedded.setup"), wanted).all():
+                    connection.exec_driver_sql(statement)
+                is_others = connection.scalar(query("embedded.is_others"), {"database": "dagster"})
+            if is_others:
+                self._hand_over("dagster")
 
     def _hand_over(self, database: str) -> None:
-        """Make the worker the owner of all that is in a database which the owner made."""
-        engine = make_engine(self.url(database, "superuser"))
+        """Take a database from the worker: whoever owns it decides what its sessions mean by a name."""
+        with self._as_superuser(database) as connection, connection.begin():
+            for statement in connection.scalars(query("embedded.hand_over"), {"worker": places.WORKER}).all():
+                connection.exec_driver_sql(statement)
+
+    @contextlib.contextmanager
+    def _as_superuser(self, database: str) -> Iterator[Connection]:
+        """Connect so that no name means what another role has made it mean: PostgreSQL's own objects, and no others."""
+        url = make_url(self.url(database, "superuser"))
+        url = url.update_query_dict({"options": "-c search_path=pg_catalog,pg_temp"})
+        engine = make_engine(url.render_as_string(hide_password=False))
         try:
-            with engine.begin() as connection:
-                roles = {"owner": places.OWNER, "worker": places.WORKER}
-                for statement in connection.scalars(query("embedded.hand_over"), roles).all():
-                    connection.exec_driver_sql(statement)
+            with engine.connect() as connection:
+                yield connection
         finally:
             engine.dispose()
 

@@ -10,65 +10,20 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import textwrap
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 import pytest
 
-from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fix_embedded import MakeServer, ask
+from pricing_pipeline_tests.fix_home import make_open_folder
 from pricing_pipeline_tests.patience import wait_until
 
 AS_ROOT = os.geteuid() == 0
-
-MakeServer = Callable[..., EmbeddedServer]
-
-
-@pytest.fixture(scope="module")
-def used_home() -> Iterator[Path]:
-    """A home whose server was made, used and stopped: most tests start from it, as initdb takes a second."""
-    folder = make_open_folder("pricing-test-", within=quickest_place())
-    with EmbeddedServer(folder / "home", for_tests=True, relocation=folder / "elsewhere"):
-        pass
-    yield folder / "home"
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def make_server(open_folder: Path, used_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeServer]:
-    """Makes servers that end with the test, on a copy of the used home or, with `new`, on nothing."""
-    made: list[EmbeddedServer] = []
-    monkeypatch.setattr(tempfile, "tempdir", str(open_folder))
-
-    def make(home: str = "home", *, new: bool = False, durable: bool = False) -> EmbeddedServer:
-        path = open_folder / home
-        if not new and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-a", used_home, path], check=True)
-        made.append(EmbeddedServer(path, for_tests=not durable, relocation=open_folder / "elsewhere"))
-        return made[-1]
-
-    yield make
-    for server in made:
-        server.stop("immediate")
-
-
-def ask(url: str, query: str = "SELECT 1") -> Any:
-    """Return the first value of a query's answer."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(query.encode())
-        row = cursor.fetchone() if cursor.description else None
-    return row[0] if row else None
 
 
 def has_ended(pid: int) -> bool:
@@ -92,80 +47,6 @@ def run_owner(home: Path) -> subprocess.Popen[str]:
         """
     )
     return subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
-
-
-def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:
-    """A first start makes all of it; a second finds it, and asks for nothing."""
-    server = make_server(new=True, durable=True)
-    server.start()
-    for database, owner in (("pricing", "pricing_owner"), ("dagster", "pricing_worker")):
-        assert ask(server.url(database), "SELECT current_user || ' ' || current_database()") == (
-            f"pricing_owner {database}"
-        )
-        assert ask(server.url(database, "worker"), "SELECT current_user") == "pricing_worker"
-        assert (
-            ask(
-                server.url(database),
-                "SELECT datdba::regrole::text FROM pg_database WHERE datname = current_database()",
-            )
-            == owner
-        )
-    ask(server.url("pricing"), "CREATE TABLE kept (n int)")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        ask(server.url("pricing", "worker"), "SELECT count(*) FROM kept")
-    settings = (
-        "SELECT concat_ws(' ', current_setting('timezone'), current_setting('jit'), current_setting('fsync'))"
-    )
-    assert ask(server.url("pricing"), settings) == "UTC off on"
-    assert (
-        ask(
-            server.url("pricing"),
-            "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user",
-        )
-        is False
-    )
-    server.ensure_database("another")
-    server.ensure_database("another")
-    assert ask(server.url("another")) == 1
-
-    server.stop()
-    assert not server.is_running
-    server.start()
-    assert ask(server.url("pricing"), "SELECT count(*) FROM kept") == 0
-
-
-def test_b2_a_cluster_of_an_earlier_version_gets_its_roles_parted(make_server: MakeServer) -> None:
-    """Its worker was a member of the owner, to whom Dagster's database belonged."""
-    server = make_server(new=True)
-    with server:
-        upgrade(server.url("pricing"))
-        superuser = server.url("postgres", "superuser")
-        ask(superuser, "GRANT pricing_owner TO pricing_worker")
-        ask(superuser, "ALTER DATABASE dagster OWNER TO pricing_owner")
-        for role in places.GROUPS:
-            ask(server.url("pricing", "superuser"), f"DROP OWNED BY {role}")
-            ask(superuser, f"DROP ROLE {role}")
-        ask(server.url("dagster"), "CREATE TABLE runs (id bigserial PRIMARY KEY)")
-        ask(server.url("dagster"), "INSERT INTO runs DEFAULT VALUES")
-    with server:
-        upgrade(server.url("pricing"))
-        worker = server.url("dagster", "worker")
-        ask(worker, "ALTER TABLE runs ADD COLUMN added text")
-        ask(worker, "CREATE TABLE more (id bigint)")
-        assert ask(worker, "INSERT INTO runs DEFAULT VALUES RETURNING id") == 2
-        owners = (
-            "SELECT string_agg(datname || ' ' || datdba::regrole, ', ' ORDER BY datname) FROM pg_database"
-        )
-        assert ask(superuser, f"{owners} WHERE datname IN ('pricing', 'dagster')") == (
-            "dagster pricing_worker, pricing pricing_owner"
-        )
-        assert ask(superuser, "SELECT pg_has_role('pricing_worker', 'pricing_owner', 'MEMBER')") is False
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            ask(server.url("pricing", "worker"), "DELETE FROM pricing.data_type_registry")
-        engine = make_engine(server.url("pricing", "worker"))
-        with engine.connect() as connection:
-            assert role_faults(connection) == []
-        engine.dispose()
 
 
 def test_fault_24_dies_with_a_killed_owner_and_starts_again(

@@ -1,0 +1,147 @@
+"""Who may do what on the embedded server, and that nobody becomes its superuser."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from pricing_pipeline.db import embedded_home as places
+from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.db.roles import role_faults
+from pricing_pipeline_tests.fix_embedded import MakeServer, ask
+
+
+def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:
+    """A first start makes all of it; a second finds it, and asks for nothing."""
+    server = make_server(new=True, durable=True)
+    server.start()
+    owners = "SELECT string_agg(datname || ' ' || datdba::regrole, ', ' ORDER BY datname) FROM pg_database"
+    assert ask(server.url("pricing"), f"{owners} WHERE NOT datistemplate") == (
+        "dagster postgres, postgres postgres, pricing pricing_owner"
+    )
+    assert ask(server.url("pricing"), "SELECT current_user") == "pricing_owner"
+    for database in ("pricing", "dagster"):
+        assert ask(server.url(database, "worker"), "SELECT current_user") == "pricing_worker"
+    ask(server.url("pricing"), "CREATE TABLE kept (n int)")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ask(server.url("pricing", "worker"), "SELECT count(*) FROM kept")
+    settings = (
+        "SELECT concat_ws(' ', current_setting('timezone'), current_setting('jit'), current_setting('fsync'))"
+    )
+    assert ask(server.url("pricing"), settings) == "UTC off on"
+    assert (
+        ask(
+            server.url("pricing"),
+            "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user",
+        )
+        is False
+    )
+
+    server.stop()
+    assert not server.is_running
+    server.start()
+    assert ask(server.url("pricing"), "SELECT count(*) FROM kept") == 0
+
+
+@pytest.mark.parametrize(
+    ("database", "statement"),
+    [
+        ("dagster", "ALTER DATABASE dagster SET search_path = pg_temp"),
+        ("dagster", "CREATE SCHEMA own"),
+        ("dagster", "CREATE TEMPORARY TABLE own (n int)"),
+        ("pricing", "ALTER DATABASE pricing SET search_path = pg_temp"),
+        ("pricing", "CREATE SCHEMA own"),
+        ("pricing", "CREATE TEMPORARY TABLE own (n int)"),
+        ("pricing", "CREATE FUNCTION public.own() RETURNS int RETURN 1"),
+        ("pricing", "CREATE FUNCTION pricing.own() RETURNS int RETURN 1"),
+        ("postgres", "SELECT 1"),
+    ],
+)
+def test_b2_a_worker_shapes_no_session_of_others(
+    make_server: MakeServer, database: str, statement: str
+) -> None:
+    """What decides on the meaning of names in owner's and superuser's sessions is closed to a worker."""
+    with make_server() as server:
+        upgrade(server.url("pricing"))
+        with pytest.raises(
+            (psycopg.errors.InsufficientPrivilege, psycopg.OperationalError, psycopg.ProgrammingError)
+        ) as refused:
+            ask(server.url(database, "worker"), statement)
+        assert "permission denied" in str(refused.value) or "must be owner" in str(refused.value)
+
+
+# For each function and operator of PostgreSQL one of the same name and arguments: an attack on the caller.
+# Polymorphic and internal ones are left out: no other type of argument is nearer to them than their own.
+SHADOWS = """
+DO $$
+DECLARE
+    shadow record;
+BEGIN
+    CREATE SCHEMA trap;
+    GRANT ALL ON SCHEMA trap TO PUBLIC;
+    FOR shadow IN
+        SELECT p.proname, p.proretset, p.prorettype::regtype AS returned,
+               pg_catalog.pg_get_function_identity_arguments(p.oid) AS arguments
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND p.provariadic = 0
+          AND p.proargmodes IS NULL AND NOT EXISTS (
+              SELECT FROM unnest(p.proargtypes || p.prorettype) AS a (oid) JOIN pg_catalog.pg_type t ON t.oid = a.oid
+              WHERE t.typtype = 'p')
+    LOOP
+        EXECUTE format(
+            'CREATE FUNCTION trap.%I(%s) RETURNS %s %s LANGUAGE plpgsql AS $f$
+             BEGIN ALTER ROLE pricing_worker SUPERUSER; RAISE EXCEPTION ''sprung''; END$f$',
+            shadow.proname, shadow.arguments, CASE WHEN shadow.proretset THEN 'SETOF' ELSE '' END, shadow.returned);
+    END LOOP;
+    FOR shadow IN
+        SELECT o.oprname, o.oprleft::regtype AS left_type, o.oprright::regtype AS right_type, p.proname
+        FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
+        WHERE o.oprleft <> 0 AND to_regprocedure(
+            format('trap.%I(%s, %s)', p.proname, o.oprleft::regtype, o.oprright::regtype)) IS NOT NULL
+    LOOP
+        EXECUTE format('CREATE OPERATOR trap.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = trap.%I)',
+                       shadow.oprname, shadow.left_type, shadow.right_type, shadow.proname);
+    END LOOP;
+END $$;
+"""
+
+
+def test_b2_a_worker_who_owned_its_database_does_not_become_superuser(make_server: MakeServer) -> None:
+    """It once could decide what the superuser's statements mean in `dagster`, at each start."""
+    with make_server() as server:
+        superuser, worker = server.url("postgres", "superuser"), server.url("dagster", "worker")
+        ask(superuser, "ALTER DATABASE dagster OWNER TO pricing_worker")
+        ask(worker, SHADOWS)
+        ask(worker, "CREATE TABLE runs (id bigserial PRIMARY KEY)")
+        ask(worker, "ALTER DATABASE dagster SET search_path = trap, pg_catalog, public")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied to alter role"):
+            ask(worker, "SELECT current_database()")
+    with server:
+        assert not ask(superuser, "SELECT rolsuper FROM pg_roles WHERE rolname = 'pricing_worker'")
+        assert ask(worker, "SHOW search_path") == '"$user", public'
+        assert ask(worker, "INSERT INTO runs DEFAULT VALUES RETURNING id") == 1
+        ask(worker, "CREATE TABLE more (id bigint)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask(worker, "ALTER DATABASE dagster SET search_path = trap, pg_catalog, public")
+
+
+def test_b2_a_cluster_of_an_earlier_version_gets_its_roles_parted(make_server: MakeServer) -> None:
+    """Its worker was a member of the owner."""
+    server = make_server(new=True)
+    with server:
+        upgrade(server.url("pricing"))
+        superuser = server.url("postgres", "superuser")
+        ask(superuser, "GRANT pricing_owner TO pricing_worker")
+        for role in places.GROUPS:
+            ask(server.url("pricing", "superuser"), f"DROP OWNED BY {role}")
+            ask(superuser, f"DROP ROLE {role}")
+    with server:
+        upgrade(server.url("pricing"))
+        assert ask(superuser, "SELECT pg_has_role('pricing_worker', 'pricing_owner', 'MEMBER')") is False
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask(server.url("pricing", "worker"), "DELETE FROM pricing.data_type_registry")
+        engine = make_engine(server.url("pricing", "worker"))
+        with engine.connect() as connection:
+            assert role_faults(connection) == []
+        engine.dispose()
