@@ -30,6 +30,8 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         "database": database,
         "providers": Providers(database=database),
         "allowances": Allowances(database=database),
+        # Nothing goes through it. Dagster's own writes files, to a folder that a run's config may name.
+        "io_manager": dg.mem_io_manager,
     }
     if not snapshot.data_types:
         return dg.Definitions(sensors=[follow_registry(snapshot)], resources=resources)

@@ -218,7 +218,7 @@ def environment(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PRICING_MAX_DRAIN_SECONDS", "5")
     monkeypatch.delenv("PRICING_CODE_SOCKET", raising=False)
     yield
-    PricingDatabase(url=database_url).engine.dispose()
+    PricingDatabase().engine.dispose()
 
 
 @pytest.fixture

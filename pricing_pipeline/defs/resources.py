@@ -9,7 +9,6 @@ from functools import cache
 from threading import Lock
 
 import dagster as dg
-from pydantic import Field
 from sqlalchemy import Engine
 
 from pricing_pipeline import limits
@@ -21,16 +20,17 @@ from pricing_pipeline.settings import load_settings
 
 
 class PricingDatabase(dg.ConfigurableResource[Engine]):
-    """The pricing database. One engine per process and URL, so that a sensor tick opens no new connection."""
+    """The pricing database of the settings. One engine per process, so that a sensor tick opens no new connection.
 
-    # The URL holds a password; a resource is shown wherever one is logged. Unset: where the settings say.
-    url: str | None = Field(default=None, repr=False)
+    It has no field: what has one can be set in a run's config, and who may start runs would point them to a database of
+    their own, outside of every limit.
+    """
 
     @property
     def engine(self) -> Engine:
         # Ticks run side by side: of two engines made at once one would be lost, with its open sessions.
         with _MAKING:
-            return _engine(self.url or worker_url(load_settings()))
+            return _engine(worker_url(load_settings()))
 
 
 class Providers(dg.ConfigurableResource[None]):

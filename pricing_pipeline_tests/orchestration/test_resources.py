@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import dagster as dg
 import pytest
+from dagster._config import ConfigType
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 from sqlalchemy import Engine, make_url
@@ -46,19 +48,16 @@ def test_g4_ticks_that_begin_at_once_share_one_engine_too(monkeypatch: pytest.Mo
         return make_engine(url, pool_size=pool_size)
 
     monkeypatch.setattr(resources, "make_engine", slow)
-    database = PricingDatabase(url="postgresql://a@127.0.0.1/at_once")
+    monkeypatch.setenv("PRICING_DATABASE_URL", "postgresql://a@127.0.0.1/at_once")
+    database = PricingDatabase()
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda _: database.engine, range(2))
     assert one is other
     assert len(made) == 1
 
 
-def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Core, database_url: str) -> None:
-    assert PricingDatabase(url=database_url).engine is PricingDatabase(url=database_url).engine
-    assert (
-        PricingDatabase(url="postgresql://a@127.0.0.1/b").engine
-        is not PricingDatabase(url=database_url).engine
-    )
+def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Core) -> None:
+    assert PricingDatabase().engine is PricingDatabase().engine
     core.engine.dispose()
     for _ in range(3):
         for sensor in ("refresh_watched", "report_freshness", "follow_registry"):
@@ -70,13 +69,13 @@ def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Cor
 
 
 def test_g4_the_definitions_have_the_resources_that_runs_ask_for(stage: Stage) -> None:
-    assert set(stage.repository.get_top_level_resources()) == {"database", "providers", "allowances"}
+    assert set(stage.repository.get_top_level_resources()) == {"database", "providers", "allowances", "io_manager"}
 
 
 def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_say(
     stage: Stage, core: Core, sandbox: RunningSandbox, database_url: str
 ) -> None:
-    providers = Providers(database=PricingDatabase(url=database_url))
+    providers = Providers(database=PricingDatabase())
     with providers.clients() as clients:
         assert {name: client.base_url for name, client in clients.items()} == {
             name: f"{sandbox.url}/{name}" for name in (TWELVEDATA, MFAPI, "yahoo", "fmp")
@@ -94,7 +93,7 @@ def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_o
 ) -> None:
     monkeypatch.setenv("PRICING_SANDBOX", "false")
     monkeypatch.delenv("PRICING_TWELVEDATA_API_KEY", raising=False)
-    providers = Providers(database=PricingDatabase(url=database_url))
+    providers = Providers(database=PricingDatabase())
     with (
         providers.clients() as clients,
         pytest.raises(KeyRefused, match="PRICING_TWELVEDATA_API_KEY"),
@@ -108,7 +107,7 @@ def test_g4_without_the_sandbox_the_real_service_is_meant_and_asked_with_a_key_o
 def test_g4_allowances_tell_what_calls_have_left_of_limit_and_quota(
     environment: None, core: Core, database_url: str
 ) -> None:
-    allowances = Allowances(database=PricingDatabase(url=database_url))
+    allowances = Allowances(database=PricingDatabase())
     before = allowances.now()[TWELVEDATA]
     core.enqueue(QUOTE, "AAPL", "IBM")
     core.settle(core.claim_one(), wire_bytes=5_000)
@@ -118,8 +117,30 @@ def test_g4_allowances_tell_what_calls_have_left_of_limit_and_quota(
     assert allowances.now().keys() == {TWELVEDATA, MFAPI, "yahoo", "fmp"}
 
 
+def places_of_values(config: ConfigType, path: str = "") -> Iterator[str]:
+    """The path of each value that a run's config may set."""
+    fields = getattr(config, "fields", None)
+    if fields is None:
+        yield path
+    for name, field in (fields or {}).items():
+        yield from places_of_values(field.config_type, f"{path}.{name}" if path else name)
+
+
+def test_g4_a_run_cannot_be_pointed_elsewhere(stage: Stage) -> None:
+    """Its config has no address and no secret: who may start a run spends no key outside of our limits."""
+    for job in stage.repository.get_all_jobs():
+        places = set(places_of_values(job.run_config_schema.config_type))
+        ours = {place for place in places if place.startswith(("ops.", "resources."))}
+        assert {place.rpartition(".")[2] for place in ours} <= {"config", "symbols", "from_day", "to_day"}
+    elsewhere = {"database": {"config": {"url": "postgresql://thief@127.0.0.1/loot"}}}
+    with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "url"'):
+        dg.validate_run_config(
+            stage.definitions.resolve_implicit_global_asset_job_def(), {"resources": elsewhere}
+        )
+
+
 def test_g4_no_resource_shows_its_password(stage: Stage, database_url: str, password: str) -> None:
-    database = PricingDatabase(url=database_url)
+    database = PricingDatabase()
     for resource in (database, Providers(database=database), Allowances(database=database)):
         assert password not in f"{resource} {resource!r}"
 
