@@ -279,7 +279,7 @@ def _store(
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
-        quarantine.hold(connection, call, doubts, fetched.body, fetched.http_status)
+        quarantine.hold(connection, call, doubts, fetched.evidence, fetched.http_status)
     failures += judgement.unserved(call, verdicts, stored)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}

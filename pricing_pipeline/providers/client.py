@@ -9,7 +9,7 @@ retries are decided elsewhere, before and after.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -41,6 +41,7 @@ from pricing_pipeline.providers.base import (
     said,
     units_left,
 )
+from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,
@@ -69,7 +70,8 @@ DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """Cap on one answer, on the wire and unpacked. The largest is mfapi's list of all schemes, of some 10 MB."""
 
-_LEAST_UNMISTAKABLE_KEY = 16
+_SHORT_ANSWER = 4096
+"""Bytes of a good answer that is looked through for keys in every form before it is read."""
 
 # What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
@@ -80,8 +82,7 @@ class Fetched:
     """A call that brought an answer, and what it cost.
 
     `http_status` is None and `wire_bytes` 0 when no symbol was worth a call. `headers` holds those
-    about limits, with names in lower case. `content_length_missing`: the size was not announced. `body` is evidence
-    for people: unpacked, and every key in it blotted out.
+    about limits, with names in lower case. `content_length_missing`: the size was not announced.
     """
 
     answer: Answer
@@ -90,6 +91,12 @@ class Fetched:
     content_length_missing: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = field(default=b"", repr=False)
+    hide_keys: Callable[[bytes], bytes] = field(default=bytes, repr=False)
+
+    @property
+    def evidence(self) -> bytes:
+        """What came, for people: unpacked, and every key in it blotted out."""
+        return self.hide_keys(self.body)
 
     @property
     def units_left(self) -> int | None:
@@ -121,6 +128,7 @@ class ProviderClient:
         self.provider = provider
         self._keys = _checked_keys(provider, key)
         self._ever_held = frozenset(self._keys.values())
+        self._echoes = _echoes_of(self._ever_held)
         self.base_url = _checked_base_url(
             provider, base_url or provider.base_url, sends_key=provider.needs_key
         )
@@ -153,6 +161,7 @@ class ProviderClient:
         checked = _checked_keys(self.provider, keys)
         # First, so that no call is made with a key that would not be hidden.
         self._ever_held |= frozenset(checked.values())
+        self._echoes = _echoes_of(self._ever_held)
         self._keys = checked
 
     def __enter__(self) -> Self:
@@ -196,7 +205,7 @@ class ProviderClient:
         self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
         response, unannounced = self._send(request, self._key(key_name))
-        response = self._without_key(response)
+        response = self._without_key(response, is_document=fetcher.is_document)
         try:
             answer = self._read(fetcher, sent, window, response, now)
         except ProviderError as error:
@@ -207,15 +216,20 @@ class ProviderClient:
             message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
         failures = tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures)
+        rejected = tuple(
+            replace(item, reason=self._scrub(item.reason), text=self._scrub(item.text))
+            for item in answer.rejected
+        )
         return Fetched(
-            answer=replace(answer, failures=failures + unknown),
+            answer=replace(answer, failures=failures + unknown, rejected=rejected),
             http_status=response.status,
             wire_bytes=response.wire_bytes,
             content_length_missing=unannounced,
             headers={
                 name: value for name, value in response.headers.items() if name.startswith(_LIMIT_HEADERS)
             },
-            body=self._blotted(response.body),
+            body=response.body,
+            hide_keys=self._echoes.blot,
         )
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
@@ -329,33 +343,26 @@ class ProviderClient:
 
     def _scrub(self, text: str) -> str:
         """Providers may repeat the key they refuse; nobody else may."""
-        for key in self._secrets():
-            text = text.replace(key, "***")
-        return text
+        return self._echoes.blot_text(text)
 
-    def _blotted(self, body: bytes) -> bytes:
-        """The body without even short keys, which `_without_key` leaves where prices are read."""
-        for key in self._secrets():
-            if len(key) < _LEAST_UNMISTAKABLE_KEY:
-                body = body.replace(key.encode(), b"***")
-        return body
-
-    def _secrets(self) -> list[str]:
-        """All keys ever held, the longest first: one may begin like another."""
-        return sorted((key.get_secret_value() for key in self._ever_held), key=len, reverse=True)
-
-    def _without_key(self, response: Response) -> Response:
+    def _without_key(self, response: Response, *, is_document: bool) -> Response:
         """The response as if the provider had not repeated the key, before anything is quoted from it.
 
         Quotations are cut to length, and a key cut in half would pass `_scrub`. A key so short that it
-        could be part of a price is left in the body, for prices must not change.
+        could be part of a price is left in the body, for prices must not change. Of a long list of prices only what
+        leaves it is looked through for every form of a key: that would take as long as to read it.
         """
-        body, headers = response.body, response.headers
-        for key in self._secrets():
-            if len(key) >= _LEAST_UNMISTAKABLE_KEY:
-                body = body.replace(key.encode(), b"***")
-                headers = {name: value.replace(key, "***") for name, value in headers.items()}
-        return replace(response, body=body, headers=headers)
+        is_list = 200 <= response.status < 300 and len(response.body) > _SHORT_ANSWER and not is_document
+        hide = self._echoes.blot_plain if is_list else self._echoes.blot_body
+        headers = response.headers
+        together = "\n".join(headers.values())
+        if self._scrub(together) != together:
+            headers = {name: self._scrub(value) for name, value in headers.items()}
+        return replace(response, body=hide(response.body), headers=headers)
+
+
+def _echoes_of(keys: Iterable[SecretStr]) -> KeyEchoes:
+    return KeyEchoes(key.get_secret_value() for key in keys)
 
 
 def _target(request: Request) -> bytes:

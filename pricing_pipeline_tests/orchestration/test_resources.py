@@ -69,7 +69,12 @@ def test_g4_ticks_and_runs_of_a_process_share_one_engine(stage: Stage, core: Cor
 
 
 def test_g4_the_definitions_have_the_resources_that_runs_ask_for(stage: Stage) -> None:
-    assert set(stage.repository.get_top_level_resources()) == {"database", "providers", "allowances", "io_manager"}
+    assert set(stage.repository.get_top_level_resources()) == {
+        "database",
+        "providers",
+        "allowances",
+        "io_manager",
+    }
 
 
 def test_g4_each_active_provider_has_a_client_that_is_asked_where_the_settings_say(
