@@ -31,6 +31,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     SettingsError,
 )
+from pricing_pipeline.key_echoes import KeyEchoes
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
@@ -41,7 +42,6 @@ from pricing_pipeline.providers.base import (
     said,
     units_left,
 )
-from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,
@@ -353,7 +353,7 @@ class ProviderClient:
         leaves it is looked through for every form of a key: that would take as long as to read it.
         """
         is_list = 200 <= response.status < 300 and len(response.body) > _SHORT_ANSWER and not is_document
-        hide = self._echoes.blot_plain if is_list else self._echoes.blot_body
+        hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
         headers = response.headers
         together = "\n".join(headers.values())
         if self._scrub(together) != together:

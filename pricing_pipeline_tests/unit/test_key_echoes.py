@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.providers.key_echoes import KeyEchoes
+from pricing_pipeline.key_echoes import KeyEchoes
 
 KEY = "aB3+xY9/qW7=eR5tZ2uI8oP4"
 
@@ -78,7 +78,7 @@ def test_a4_prices_are_left_as_they_are(prices: list[object], key: str) -> None:
     echoes = KeyEchoes([key, "1"])
     if key.encode() not in body:
         assert echoes.blot_body(body) == body
-    assert echoes.blot_plain(body) == body
+    assert echoes.blot_where_plain(body) == body
 
 
 def test_a4_a_short_key_is_blotted_where_people_read_and_not_where_prices_are() -> None:

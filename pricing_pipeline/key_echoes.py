@@ -52,9 +52,11 @@ class KeyEchoes:
         blotted = self.blot(encoded)
         return text if blotted is encoded else blotted.decode("utf-8", "surrogatepass")
 
-    def blot_plain(self, body: bytes) -> bytes:
-        """A long body without the keys as they are: what looks for all their forms takes as long as to read it."""
-        return _without(body, [form for form in self._forms if form.is_plain])
+    def blot_where_plain(self, body: bytes) -> bytes:
+        """As `blot_body`, but only if a key is there as it is: to look for all forms takes as long as reading."""
+        lowered = body.lower()
+        has_any = any(form.text in lowered for form in self._forms if form.is_plain)
+        return self.blot_body(body) if has_any else body
 
 
 class _Form:
