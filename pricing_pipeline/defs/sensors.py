@@ -148,7 +148,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
             rows = [row for row in demand.freshness(connection, watched) if row.watched] if watched else []
             late = sorted(row.data_type for row in rows if not row.is_on_time)
-            turned = sorted({*late} ^ ({*told.late} & {row.data_type for row in rows}))
+            turned = sorted({*late} ^ ({*told.late} & ttls.keys()))
             judged = on_time_evaluations(connection, turned) if turned else []
         ready = [row for row in rows if row.is_calm]
         calm = [r for r in ready if not 0 <= now - told.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])]
