@@ -201,7 +201,7 @@ def _svg(
     texts += f"<text x='{_WIDTH}' y='69'>{ends[1]}</text>"
     names = "".join(f"<tspan fill='{colour}'>{name} </tspan>" for name, colour in legend)
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='580' viewBox='-45 -3 290 75' style='background:white'>"
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='400' viewBox='-45 -3 290 75' style='background:white'>"
         f"<g fill='none'><path d='M0,0V{_HEIGHT}H{_WIDTH}' stroke='#999'/>{''.join(parts)}</g>"
         f"<g font-size='8'><g text-anchor='end'>{texts}</g><text y='69'>{ends[0]}</text>"
         f"<text x='85' y='69'>{names}</text></g></svg>"

@@ -119,7 +119,7 @@ def asked_at(provider: str, base_url: str) -> Metadata:
         return {"asked_at": dg.MetadataValue.url(base_url)}
     return {
         "asked_at": dg.MetadataValue.url(f"{sandbox_url(settings)}/{provider}"),
-        "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}: no price is real."),
+        "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }
 
 
