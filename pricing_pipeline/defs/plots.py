@@ -43,7 +43,7 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
     if len(samples) < 2:
         return {}
     last = samples[-1]
-    about = f"fresh {last.fresh} of {last.watched}, {_when(samples[0].at, last.at)}"
+    about = f"fresh {last.fresh} of {last.watched} at {last.at:%m-%d %H:%M} UTC"
     return _shortest("freshness_plot", about, lambda columns: _freshness_svg(samples, columns))
 
 
@@ -153,7 +153,7 @@ def _thinned(stroke: Sequence[Portrayed], count: int, columns: int) -> list[Port
 
 
 def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
-    first, last = samples[0].at, samples[-1].at + _SAMPLED
+    first, last = samples[0].at, samples[-1].at
     x = _across(first, last)
     path = late = ""
     ended = height = late_to = -1
@@ -161,7 +161,8 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
         # The worst moment of a column is what it is for.
         share = min((one.fresh / one.watched if one.watched else 1.0) for one in group)
         y = round((1 - share) * (_HEIGHT - 8) + 2)
-        left, right = x(begin), x(end)
+        # The last sample is of this moment: it has no width but what makes it seen.
+        left, right = min(x(begin), _WIDTH - 2), min(x(end), _WIDTH)
         path += (f"v{y - height}" if y != height else "") if left == ended else f"M{left},{y}"
         path += f"h{right - left}"
         ended, height = right, y
@@ -170,7 +171,7 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
             late_to = right
     return _svg(
         ("0 %", "100 %"),
-        _ends(samples[0].at, samples[-1].at),
+        _ends(first, last),
         [("fresh", _FRESH)] + [("some late", _LATE)] * bool(late),
         f"<path d='{path}' stroke='{_FRESH}'/>",
         f"<path d='{late}' stroke='{_LATE}' stroke-width='4'/>" if late else "",

@@ -42,6 +42,7 @@ class Reporter:
         self._told: set[tuple[str, date]] = set()
         self._about_to_tell: set[str] = set()
         self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
+        self._unsized: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report what was done since the last time, one data type after the other."""
@@ -68,6 +69,8 @@ class Reporter:
                 self._tell(tally.data_type, month, told | _month_size(counted), is_filled=is_now)
                 if not is_now:
                     self._unfinished[tally.data_type].add(month)
+                elif not sizes[tally.data_type]:
+                    self._unsized.add(tally.data_type)
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
@@ -88,6 +91,9 @@ class Reporter:
         For the end of a drain. It may have done a backfill's work whose own run was killed, and reports no more.
         """
         with self._engine.connect() as connection:
+            for name in self._unsized - self._unfinished.keys():
+                if size := asset_size(connection, name, is_once=True):
+                    self._context.log_event(dg.AssetObservation(["price_history", name], metadata=size))
             for name, months in self._unfinished.items():
                 held = checks.month_rows(connection, name, sorted(months), is_once=True)
                 lacking = checks.lacking(connection, name, sorted(months))
@@ -96,6 +102,7 @@ class Reporter:
                     told = _month_size(held.get(month)) | (size if month == max(months) else {})
                     self._tell_judged(name, month, told, lacking[month])
         self._unfinished.clear()
+        self._unsized.clear()
 
     def _months_to_tell(self, tally: Tally) -> list[date]:
         """The newest month each time, older ones once in a run: a backfill touches all its months all the time.

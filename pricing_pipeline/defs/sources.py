@@ -4,12 +4,12 @@ A sensor observes them, for no run sees a provider that nobody may call, or a wa
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import dagster as dg
 
 from pricing_pipeline import demand, limits
+from pricing_pipeline.defs.cursors import read_cursor
 from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
 from pricing_pipeline.defs.reports import Metadata, named_table
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -41,7 +41,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = _read(context.cursor)
+        told = read_cursor(context.cursor)
         with database.engine.connect() as connection:
             now = demand.outlook(connection).now_epoch
             watching = demand.watching(connection)
@@ -121,11 +121,3 @@ def asked_at(provider: str, base_url: str) -> Metadata:
         "asked_at": dg.MetadataValue.url(f"{sandbox_url(settings)}/{provider}"),
         "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
     }
-
-
-def _read(cursor: str | None) -> Mapping[str, Any]:
-    try:
-        kept = json.loads(cursor or "{}")
-    except ValueError:
-        return {}
-    return kept if isinstance(kept, dict) else {}

@@ -405,7 +405,7 @@ def test_g5_plots_are_shown_where_people_look(stage: Stage, core: Core, clock: C
         core.call("SELECT pricing.sample_freshness()")
         clock.advance(30)
     told = facts(evaluated(stage)[QUOTE])
-    assert told["freshness_plot"].startswith("fresh 1 of 1, ")
+    assert told["freshness_plot"].startswith("fresh 1 of 1 at ")
     tick = stage.tick("report_freshness")
     (event,) = [e for e in tick.asset_events if e.asset_key.path[-1] == QUOTE]
     for name in ("price_plot", "freshness_plot"):

@@ -150,6 +150,16 @@ def test_g6_months_that_took_long_to_count_are_counted_when_the_drain_ends(
     assert last["2010-03-01"]["dagster/row_count"] == sum(told["rows"] for told in first.values())
 
 
+def test_g6_what_takes_long_to_count_in_all_is_counted_when_the_drain_ends(
+    stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_MOST_COUNTED", 1)
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    assert stage.drain(QUOTE, partition=datetime.now(UTC).strftime("%Y-%m-01")).success
+    assert all("dagster/row_count" not in told for told in by_month(stage, QUOTE).values())
+    assert observed(stage, QUOTE) == [(None, {"dagster/row_count": 2})]
+
+
 def test_g6_a_drain_that_ends_a_backfill_paints_its_months_as_filled(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:

@@ -150,7 +150,7 @@ def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
     step = timedelta(minutes=5)
     samples = [Served(START + step * i, 10, 0 if i == 100 else 10, int(i == 100)) for i in range(288)]
     text = str(freshness_plot(samples)["freshness_plot"].value)
-    assert text.startswith("fresh 10 of 10, 01-01 00:00 to 01-01 23:55 UTC\n")
+    assert text.startswith("fresh 10 of 10 at 01-01 23:55 UTC\n")
     assert len(text) <= MOST_CHARACTERS
     found = drawn(text)
     assert "v52" in found["#292"]
@@ -158,7 +158,7 @@ def test_freshness_is_drawn_at_its_worst_and_late_times_are_marked() -> None:
     assert words(text) == ["0 %", "100 %", "01-01 00:00", "01-01 23:55", "fresh some late"]
     calm = str(freshness_plot(samples[:50])["freshness_plot"].value)
     assert "#d22" not in drawn(calm)
-    assert re.fullmatch(r"M0,2(?:h\d+)+", drawn(calm)["#292"])
+    assert re.fullmatch(r"M0,2(?:h\d+)+M238,2h2", drawn(calm)["#292"])
     assert words(calm)[-1] == "fresh"
 
 
@@ -167,12 +167,14 @@ def test_times_without_samples_are_as_wide_as_they_were_and_empty() -> None:
     step = timedelta(minutes=5)
     samples = [Served(START + step * i, 10, 10, int(i >= 36)) for i in range(48) if not 12 <= i < 36]
     found = drawn(str(freshness_plot(samples)["freshness_plot"].value))
-    first, second = found["#292"].split("M")[1:]
+    first, second, now = found["#292"].split("M")[1:]
+    assert now == "238,2h2"
     assert first.startswith("0,2h")
-    assert second.startswith("180,2h")
-    for stroke in (first, second):
-        assert sum(map(int, re.findall(r"h(\d+)", stroke))) == 60
-    assert re.fullmatch(r"M180,58(?:H\d+)*H240", found["#d22"])
+    left = round(240 * 180 / 235)
+    assert second.startswith(f"{left},2h")
+    assert sum(map(int, re.findall(r"h(\d+)", first))) == round(240 * 60 / 235)
+    assert sum(map(int, re.findall(r"h(\d+)", second))) == 240 - left
+    assert re.fullmatch(rf"M{left},58(?:H\d+)*H240M238,58H240", found["#d22"])
 
 
 def test_many_troubled_hours_are_still_shown_at_once() -> None:
