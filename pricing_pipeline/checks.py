@@ -38,7 +38,7 @@ class GapOfSymbol:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Of a daily type: the last year's trading days between the first and last value of each of its `symbols`.
+    """Of a daily type: trading days between the first and last value that each of its `symbols` has in the last year.
 
     `expected` are all of them, `sessions` those without a value by the kinds of `pricing.gaps`; `lacking` symbols have
     some that are worth asking for. `closed_days` are the holidays of their calendars, of which none lacks a value. Of
@@ -101,6 +101,14 @@ class Revisions:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """Of a month of a type: `symbols` of its `instruments` lack days of it that can be fetched by now."""
+
+    symbols: int
+    instruments: int
+
+
+@dataclass(frozen=True, slots=True)
 class Portrayed:
     """One value of the pair that a plot shows."""
 
@@ -111,11 +119,15 @@ class Portrayed:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """The pair of a type that most people watch, and its values of the last year (2,000 at most), oldest first."""
+    """The pair of a type that most people watch, and its values of the last year (2,000 at most), oldest first.
+
+    `gaps` are trading days in a row without a value, both days included; None where no calendar says which there are.
+    """
 
     symbol: str
     currency: str | None
     values: Sequence[Portrayed]
+    gaps: Sequence[tuple[date, date]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +184,31 @@ def month_rows(
     return {row.month: row.rows for row in connection.execute(query("checks.month_rows"), parameters)}
 
 
+def total_rows(connection: Connection, data_type: str, *, is_once: bool = False) -> int | None:
+    """Rows of the history of a type, or its documents; None where that takes long to count.
+
+    `is_once` is as for `month_rows`.
+    """
+    at_most = _MOST_COUNTED_ONCE if is_once else _MOST_COUNTED
+    parameters = {"data_type": data_type, "at_most": at_most}
+    rows = int(connection.execute(query("checks.total_rows"), parameters).scalar_one())
+    return rows if rows <= at_most else None
+
+
+def lacking(connection: Connection, data_type: str, months: Sequence[date]) -> dict[date, Lacking]:
+    """Who lacks what of UTC months of a type, by their first days."""
+    rows = connection.execute(query("checks.lacking"), {"data_type": data_type, "months": list(months)})
+    return {row.month: Lacking(row.lacking, row.instruments) for row in rows}
+
+
 def is_anything_stored(connection: Connection) -> bool:
     """True once there is a price."""
     return bool(connection.execute(query("checks.is_anything_stored")).scalar_one())
+
+
+def fetched(connection: Connection, data_types: Sequence[str]) -> set[str]:
+    """Those of the types of which anything was ever fetched."""
+    return set(connection.execute(query("checks.fetched_types"), {"data_types": list(data_types)}).scalars())
 
 
 def portrait(connection: Connection, data_type: str) -> Portrait | None:
@@ -183,7 +217,15 @@ def portrait(connection: Connection, data_type: str) -> Portrait | None:
     if not rows:
         return None
     values = [Portrayed(row.observed_at, to_decimal(row.amount, row.scale), row.is_revised) for row in rows]
-    return Portrait(rows[-1].symbol, rows[-1].currency, values)
+    parameters = {
+        "data_type": data_type,
+        "symbol": rows[-1].symbol,
+        "first_day": values[0].at.date(),
+        "last_day": values[-1].at.date(),
+    }
+    known = connection.execute(query("checks.portrait_gaps"), parameters).all()
+    gaps = [(row.first_day, row.last_day) for row in known if row.first_day is not None] if known else None
+    return Portrait(rows[-1].symbol, rows[-1].currency, values, gaps)
 
 
 def served(connection: Connection, data_type: str) -> list[Served]:

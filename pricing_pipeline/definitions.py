@@ -16,6 +16,7 @@ from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Provide
 from pricing_pipeline.defs.schedules import scheduled_refreshes
 from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
+from pricing_pipeline.defs.sources import report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars
 from pricing_pipeline.defs.trouble import end_silent_runs, note_failed_runs
 from pricing_pipeline.settings import load_settings
@@ -46,6 +47,7 @@ def build(snapshot: RegistrySnapshot) -> dg.Definitions:
         sensors=[
             refresh_watched(snapshot),
             report_freshness(snapshot),
+            report_sources(snapshot),
             follow_registry(snapshot),
             prune_dagster(snapshot),
             extend_calendars,

@@ -114,6 +114,18 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class Watching:
+    """What is watched of a data type, or by a client; of all where both are None. `seen_at` is the last heartbeat."""
+
+    data_type: str | None
+    user_id: str | None
+    subscriptions: int
+    clients: int
+    pairs: int
+    seen_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingSchedule:
     """A schedule that could not queue some `instruments` since its last `slot`, because providers can take no more."""
 
@@ -272,6 +284,11 @@ def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
     """Why watched pairs of a data type are late; those that are owed a price for longest."""
     parameters = {"data_type": data_type, "at_most": at_most}
     return [Why(**row) for row in connection.execute(query("demand.why_late"), parameters).mappings()]
+
+
+def watching(connection: Connection) -> list[Watching]:
+    """Who watches what: all, each data type and each client, those with the most subscriptions first."""
+    return [Watching(**row) for row in connection.execute(query("demand.watching")).mappings()]
 
 
 def outlook(connection: Connection) -> Outlook:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -74,6 +74,68 @@ class Key:
     units_limit: int | None
     blocked_seconds: float | None
     blocked_reason: str | None
+
+
+_WINDOWS = {
+    None: "today",
+    1: "this second",
+    60: "in the last minute",
+    3600: "in the last hour",
+    86400: "in the last 24 hours",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a provider stands, for people.
+
+    `state` is a word of `pricing.why_not_called`, and `sentence` says it; both are None while it may be called.
+    `limits` hold units used, units allowed over all active keys, and the window in seconds (None = a calendar day).
+    """
+
+    provider: str
+    state: str | None
+    sentence: str | None
+    outages: str | None
+    quota_bytes: int
+    used_bytes: int
+    is_in_credits: bool
+    limits: Sequence[Mapping[str, int | None]] | None
+
+    @property
+    def said(self) -> str:
+        """What stops it, in a sentence."""
+        faults = [fault.rstrip(".") for fault in (self.sentence, self.outages) if fault]
+        if not faults:
+            return "It is called as its limits allow."
+        said = "; ".join(faults)
+        return f"{said[:1].upper()}{said[1:]}."
+
+    @property
+    def units_said(self) -> str:
+        """How much of its limits is used, such as "120 of 800 credits today"."""
+        unit = "credits" if self.is_in_credits else "calls"
+        spent = (
+            f"{limit['used']:,} of {limit['units']:,} {unit} {_window(limit['window_seconds'])}"
+            for limit in self.limits or ()
+        )
+        return ", ".join(spent) or "it has no rate limit"
+
+    @property
+    def quota_said(self) -> str:
+        """How much of its quota is used."""
+        return f"{_bytes(self.used_bytes)} of {_bytes(self.quota_bytes)} in the last 30 days"
+
+
+def _window(seconds: int | None) -> str:
+    return _WINDOWS.get(seconds, f"in the last {seconds} seconds")
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +254,12 @@ def register_keys(connection: Connection, provider: str, names: Collection[str])
 def allowances(connection: Connection) -> list[Allowance]:
     """What each active provider still allows."""
     return [Allowance(**row) for row in connection.execute(query("limits.quota")).mappings()]
+
+
+def standings(connection: Connection, providers: Collection[str]) -> list[Standing]:
+    """How some providers stand, switched off ones, too."""
+    rows = connection.execute(query("limits.standings"), {"providers": sorted(providers)}).mappings()
+    return [Standing(**row) for row in rows]
 
 
 def keys(connection: Connection) -> list[Key]:

@@ -145,8 +145,15 @@ def newly_loading() -> AbstractContextManager[DefinitionsLoadContext]:
 
 
 def said(event: dg.AssetMaterialization | dg.AssetObservation) -> dict[str, Any]:
-    """The metadata of an event as plain values."""
-    return {name: value.value for name, value in event.metadata.items()}
+    """The metadata of an event as plain values, its tables as lists of their rows."""
+    return {name: plain(value) for name, value in event.metadata.items()}
+
+
+def plain(value: dg.MetadataValue[Any]) -> Any:
+    """What a metadata value holds; of a table its rows."""
+    if isinstance(value, dg.TableMetadataValue):
+        return [dict(record.data) for record in value.records]
+    return value.value
 
 
 def an_instance(folder: Path) -> dg.DagsterInstance:

@@ -17,10 +17,11 @@ import dagster as dg
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import DRAIN_TAG, drain
-from pricing_pipeline.defs.ours import history_key, latest_key
+from pricing_pipeline.defs.ours import SUBSCRIPTIONS, history_key, latest_key, provider_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.defs.sources import asked_at
 from pricing_pipeline.domain import DataType
 from pricing_pipeline.refresh import Refresher
 
@@ -28,7 +29,6 @@ _NO_HISTORY = date(2000, 1, 1)
 """Where months begin while no type has history."""
 
 _PACKAGE = Path(__file__).parents[1]
-SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
 
 _HISTORY_COLUMNS = dg.TableSchema(
     columns=[
@@ -109,10 +109,6 @@ def months(snapshot: RegistrySnapshot) -> dg.MonthlyPartitionsDefinition:
     )
 
 
-def provider_key(provider: str) -> dg.AssetKey:
-    return dg.AssetKey(["provider", provider])
-
-
 def freshness_policy(data_type: DataType) -> dg.FreshnessPolicy:
     """Warn at the TTL, fail at twice the TTL but not before two minutes."""
     ttl = timedelta(minutes=data_type.default_ttl_minutes)
@@ -129,7 +125,7 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             description=f"The provider {name}; every call to it is a row of pricing.collector_call_log.",
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
-                "base_url": base_url,
+                **asked_at(name, base_url),
                 **_code(f"providers/{name}.py"),
             },
         )
@@ -226,7 +222,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         ):
             if DRAIN_TAG in context.run.tags:
                 drain(context, refresher)
-                reporter.count_months()
+                reporter.finish_months()
             else:
                 try:
                     backfill(context, snapshot, config, refresher, reporter)

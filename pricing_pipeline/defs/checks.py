@@ -5,8 +5,8 @@ All belong to `latest_price`, which no run materializes: those of `price_history
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.ours import latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
-from pricing_pipeline.defs.reports import Metadata, inline_table, said_of_service, serving, why_late
+from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType, Fetcher
@@ -24,6 +24,7 @@ from pricing_pipeline.domain import DataType, Fetcher
 _GUIDE = "docs/operations.md"
 _PAGE = Path(__file__).resolve().parents[2] / _GUIDE
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_NEVER = "Nothing of this type was ever fetched."
 _TOLD_KINDS = ("not_asked", "failed", "queued", "held", "unreadable", "provider_has_none")
 
 
@@ -85,7 +86,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             market_closed=row.closed_days,
             **{kind: row.sessions.get(kind, 0) for kind in _TOLD_KINDS},
         )
-        numbers |= inline_table(
+        numbers |= named_table(
             "gaps",
             ["symbol", "from", "to", "trading days", "kind", "why"],
             [[g.symbol, g.first_day, g.last_day, g.sessions, g.kind, g.detail or ""] for g in row.examples],
@@ -256,12 +257,55 @@ def _evaluation(check: _Check, data_type: str, verdict: _Verdict) -> dg.AssetChe
     )
 
 
+def _evaluations(
+    connection: Connection,
+    check: _Check,
+    data_types: Sequence[str],
+    was_told: Callable[[dg.AssetCheckKey], bool],
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """A check of some data types as it is now.
+
+    What was never fetched does not pass: nothing of it is right. As long as nothing is wrong with it, either, and
+    nothing was told before, nothing is: Dagster shows it as not evaluated. What was told before would stand.
+    """
+    fetched = checks.fetched(connection, data_types)
+    for name, verdict in check.judge(connection, data_types).items():
+        if name in fetched:
+            yield _evaluation(check, name, verdict)
+        elif verdict.is_fault or was_told(dg.AssetCheckKey(latest_key(name), check.name)):
+            yield _evaluation(check, name, _of_nothing(verdict))
+
+
+def _of_nothing(verdict: _Verdict) -> _Verdict:
+    """What is said of a type that was never fetched."""
+    return replace(
+        verdict,
+        sentence=f"{verdict.sentence} {_NEVER}",
+        is_fault=True,
+        is_grave=verdict.is_fault and verdict.is_grave,
+    )
+
+
 def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
     """The check on_time of some data types as it is now, for the sensor that sees them turn."""
-    check = CHECKS[0]
-    return [
-        _evaluation(check, name, verdict) for name, verdict in check.judge(connection, data_types).items()
-    ]
+    return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
+
+
+def _was_told(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
+    """Whether there is a result of a check; Dagster shows the last one until there is another."""
+    found = instance.event_log_storage.get_asset_check_summary_records([key])
+    return any(summary.last_completed_check_execution_record for summary in found.values())
+
+
+def _tell_unwatched(connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]) -> None:
+    """Say of types that nobody watches that this is why their prices get older."""
+    fetched = checks.fetched(connection, data_types)
+    for row in demand.freshness(connection, data_types):
+        if not row.watched:
+            said = said_of_service(row) if row.data_type in fetched else f"{said_of_service(row)} {_NEVER}"
+            instance.report_runless_asset_event(
+                dg.AssetObservation(latest_key(row.data_type), metadata={"reason": said, **serving(row)})
+            )
 
 
 @cache
@@ -308,12 +352,15 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             if not names:
                 continue
             with database.engine.connect() as connection:
-                verdicts = check.judge(connection, names)
-            for name, verdict in verdicts.items():
-                evaluation = _evaluation(check, name, verdict)
+                evaluations = list(
+                    _evaluations(connection, check, names, partial(_was_told, context.instance))
+                )
+                if check.name == CHECKS[0].name:
+                    _tell_unwatched(connection, context.instance, names)
+            for evaluation in evaluations:
                 found.append(evaluation)
                 yield dg.AssetCheckResult(
-                    check_name=check.name,
+                    check_name=evaluation.check_name,
                     asset_key=evaluation.asset_key,
                     passed=evaluation.passed,
                     severity=evaluation.severity,

@@ -1,6 +1,6 @@
 """What of a Dagster instance is ours. In one that others share, nothing else is read, changed or deleted."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -22,6 +22,13 @@ _JOBS = frozenset({"refresh", "check_prices"})
 _PAGE = 100
 
 
+SUBSCRIPTIONS = dg.AssetKey("active_subscriptions")
+
+
+def provider_key(provider: str) -> dg.AssetKey:
+    return dg.AssetKey(["provider", provider])
+
+
 def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey([_HISTORY, data_type])
 
@@ -32,17 +39,20 @@ def latest_key(data_type: str) -> dg.AssetKey:
 
 @dataclass(frozen=True)
 class Ours:
-    """What belongs to one code location: the label of its runs, and the data types whose assets are in it."""
+    """What belongs to one code location: the label of its runs, and whose assets are in it."""
 
     label: str
     data_types: tuple[str, ...]
+    providers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, context: dg.SensorEvaluationContext, data_types: Sequence[str]) -> "Ours":
+    def of(
+        cls, context: dg.SensorEvaluationContext, data_types: Sequence[str], providers: Iterable[str] = ()
+    ) -> "Ours":
         """Of the code location that a sensor ticks in."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
-        return cls(label, tuple(data_types))
+        return cls(label, tuple(data_types), tuple(providers))
 
     @property
     def latest(self) -> frozenset[dg.AssetKey]:
@@ -51,6 +61,10 @@ class Ours:
     @property
     def histories(self) -> frozenset[dg.AssetKey]:
         return frozenset(map(history_key, self.data_types))
+
+    @property
+    def sources(self) -> frozenset[dg.AssetKey]:
+        return frozenset({SUBSCRIPTIONS, *map(provider_key, self.providers)})
 
     def runs(self, instance: dg.DagsterInstance, wanted: dg.RunsFilter) -> Iterator[dg.DagsterRun]:
         """Our runs of those that are wanted, the oldest first. Others may have definitions beside ours."""

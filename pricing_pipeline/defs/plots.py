@@ -5,11 +5,11 @@ longer behind a link, so a plot has a fixed number of columns and whole coordina
 Positions on a picture are no prices: doubles are exact enough for them.
 """
 
-import base64
-from collections.abc import Sequence
-from datetime import datetime, time, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from statistics import median
+from urllib.parse import quote
 
 import dagster as dg
 
@@ -17,22 +17,25 @@ from pricing_pipeline.checks import Portrait, Portrayed, Served
 
 MOST_CHARACTERS = 999
 _WIDTH, _HEIGHT = 240, 60
-_COLUMNS = 60
+_COLUMNS = (60, 30, 15, 8)
 _MARKS = 6
 """Gaps, and revisions, that are marked; of more the newest."""
-_LINE, _GAP, _REVISED, _FRESH, _LATE = "#36c", "#fc8", "#d22", "#4a4", "#d22"
+_LINE, _GAP, _REVISED, _FRESH, _LATE = "#36c", "#f80", "#d22", "#292", "#d22"
+_SAMPLED = timedelta(minutes=5)
+_UNSAMPLED = timedelta(minutes=15)
+"""Two samples further apart have nothing between them: the pipeline stood still."""
+
+Span = tuple[datetime, datetime]
 
 
 def price_plot(portrait: Portrait | None) -> dict[str, dg.MetadataValue]:
     """The price of one pair: gaps are bands, revised values dots. Empty with fewer than two values."""
     if portrait is None or len(portrait.values) < 2:
         return {}
-    values = portrait.values
-    for columns in (_COLUMNS, _COLUMNS // 2, _COLUMNS // 4):
-        said = _markdown(_about(portrait), _price_svg(values, columns))
-        if len(said) <= MOST_CHARACTERS:
-            return {"price_plot": dg.MetadataValue.md(said)}
-    return {}
+    gaps = _gaps(portrait)
+    return _shortest(
+        "price_plot", _about(portrait, len(gaps)), lambda columns: _price_svg(portrait.values, gaps, columns)
+    )
 
 
 def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
@@ -40,116 +43,167 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
     if len(samples) < 2:
         return {}
     last = samples[-1]
-    about = f"fresh {last.fresh} of {last.watched}, {_when(samples[0].at, last.at)}"
-    for columns in (_COLUMNS, _COLUMNS // 2, _COLUMNS // 4):
-        said = _markdown(about, _freshness_svg(samples, columns))
+    about = f"fresh {last.fresh} of {last.watched} at {last.at:%m-%d %H:%M} UTC"
+    return _shortest("freshness_plot", about, lambda columns: _freshness_svg(samples, columns))
+
+
+def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg.MetadataValue]:
+    """The picture with the most columns that Dagster still shows at once."""
+    for columns in _COLUMNS:
+        # The picture stands for itself in Markdown only if nothing in it could end the link.
+        picture = quote(draw(columns), safe="/:,='")
+        said = f"{about}\n\n![{about.partition(',')[0]}](data:image/svg+xml,{picture})"
         if len(said) <= MOST_CHARACTERS:
-            return {"freshness_plot": dg.MetadataValue.md(said)}
+            return {name: dg.MetadataValue.md(said)}
     return {}
 
 
-def _about(portrait: Portrait) -> str:
+def _about(portrait: Portrait, gaps: int) -> str:
     first, last = portrait.values[0], portrait.values[-1]
     revised = sum(value.is_revised for value in portrait.values)
     marks = [
         f"{count} {name}{'s' if count > 1 else ''}"
-        for count, name in ((len(_gaps(portrait.values)), "gap"), (revised, "revision"))
+        for count, name in ((gaps, "gap"), (revised, "revision"))
         if count
     ]
     price = f"{last.price} {portrait.currency or ''}".strip()
-    prices = [value.price for value in portrait.values]
-    span = f"from {min(prices)} to {max(prices)}, {_when(first.at, last.at)}"
-    return "; ".join([f"{portrait.symbol} {price}, {span}", *marks])
+    return "; ".join([f"{portrait.symbol} {price}, {_when(first.at, last.at)}", *marks])
 
 
 def _when(first: datetime, last: datetime) -> str:
     """Days where they say it all, else minutes."""
-    if last - first > timedelta(days=2) or first.time() == last.time() == time():
-        return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
-    return f"{first:%m-%d %H:%M} to {last:%m-%d %H:%M} UTC"
+    begin, end = _ends(first, last)
+    return f"{begin} to {end}{'' if _are_days(first, last) else ' UTC'}"
 
 
-def _gaps(values: Sequence[Portrayed]) -> list[tuple[Portrayed, Portrayed]]:
-    """Pairs of neighbours that are much further apart than is usual: holidays of four days are none."""
+def _ends(first: datetime, last: datetime) -> tuple[str, str]:
+    form = "%Y-%m-%d" if _are_days(first, last) else "%m-%d %H:%M"
+    return f"{first:{form}}", f"{last:{form}}"
+
+
+def _are_days(first: datetime, last: datetime) -> bool:
+    return last - first > timedelta(days=2) or first.time() == last.time() == time()
+
+
+def _gaps(portrait: Portrait) -> list[Span]:
+    """Times without values that should be there: by the calendar, or else much longer than is usual between two."""
+    if portrait.gaps is not None:
+        return [
+            (datetime.combine(first, time(), UTC), datetime.combine(last, time(), UTC))
+            for first, last in portrait.gaps
+        ]
+    values = portrait.values
     usual = median((b.at - a.at).total_seconds() for a, b in pairwise(values))
     limit = max(timedelta(seconds=6 * usual), timedelta(hours=1))
-    return [(a, b) for a, b in pairwise(values) if b.at - a.at > limit]
+    return [(a.at, b.at) for a, b in pairwise(values) if b.at - a.at > limit]
 
 
-def _price_svg(values: Sequence[Portrayed], columns: int) -> str:
-    begin, end = values[0].at.timestamp(), values[-1].at.timestamp()
-    prices = [float(value.price) for value in values]
+def _across(begin: datetime, end: datetime) -> Callable[[datetime], int]:
+    """Where a time is on the picture."""
+    span = (end - begin).total_seconds()
+    return lambda at: round((at - begin).total_seconds() / span * _WIDTH) if span > 0 else 0
+
+
+def _price_svg(values: Sequence[Portrayed], gaps: Sequence[Span], columns: int) -> str:
+    first, last = values[0].at, values[-1].at
+    x = _across(first, last)
+    prices = [value.price for value in values]
     low, high = min(prices), max(prices)
-
-    def x(value: Portrayed) -> int:
-        return round((value.at.timestamp() - begin) / (end - begin) * _WIDTH) if end > begin else 0
 
     def y(value: Portrayed) -> int:
         return (
-            round((high - float(value.price)) / (high - low) * (_HEIGHT - 4) + 2)
+            round(float((high - value.price) / (high - low)) * (_HEIGHT - 4) + 2)
             if high > low
             else _HEIGHT // 2
         )
 
-    gaps = _gaps(values)
     bands = "".join(f"M{x(a)},0h{max(x(b) - x(a), 1)}v{_HEIGHT}H{x(a)}" for a, b in gaps[-_MARKS:])
-    breaks = {id(b) for _, b in gaps}
-    path, before = "", (0, 0)
-    for value in _thinned(values, columns, breaks):
-        at = (x(value), y(value))
-        if not path or id(value) in breaks:
-            path += f"M{at[0]},{at[1]}l"
-        else:
-            path += f"{at[0] - before[0]},{at[1] - before[1]},"
-        before = at
-    path = path.replace(",M", "M").replace("lM", "M").rstrip(",l")
-    dots = "".join(f"M{x(v)},{y(v)}h0" for v in [v for v in values if v.is_revised][-_MARKS:])
+    path = ""
+    for stroke in _strokes(values, gaps):
+        corners = [(x(value.at), y(value)) for value in _thinned(stroke, len(values), columns)]
+        steps = ",".join(f"{b[0] - a[0]},{b[1] - a[1]}" for a, b in pairwise(corners))
+        path += f"M{corners[0][0]},{corners[0][1]}l{steps or '0,0'}"
+    dots = "".join(f"M{x(v.at)},{y(v)}h0" for v in [v for v in values if v.is_revised][-_MARKS:])
     return _svg(
-        f"<path d='{bands}' fill='{_GAP}'/>" if bands else "",
-        f"<path d='{path}' fill='none' stroke='{_LINE}'/>",
+        (f"{low}", f"{high}"),
+        _ends(first, last),
+        [("price", _LINE)] + [("gap", _GAP)] * bool(bands) + [("revised", _REVISED)] * bool(dots),
+        f"<path d='{bands}' fill='{_GAP}' opacity='.4'/>" if bands else "",
+        f"<path d='{path}' stroke='{_LINE}'/>",
         f"<path d='{dots}' stroke='{_REVISED}' stroke-width='5' stroke-linecap='round'/>" if dots else "",
     )
 
 
-def _thinned(values: Sequence[Portrayed], columns: int, breaks: set[int]) -> list[Portrayed]:
-    """The last value of each column, and both sides of every gap, so that none is drawn over."""
-    step = max(1, len(values) // columns)
-    last = len(values) - 1
-    return [
-        value
-        for index, value in enumerate(values)
-        if index % step == 0
-        or index == last
-        or id(value) in breaks
-        or (index < last and id(values[index + 1]) in breaks)
-    ]
+def _strokes(values: Sequence[Portrayed], gaps: Sequence[Span]) -> Iterator[list[Portrayed]]:
+    """Values between gaps: no line is drawn over what is not there."""
+    stroke = [values[0]]
+    for before, value in pairwise(values):
+        if any(a < value.at and b > before.at for a, b in gaps):
+            yield stroke
+            stroke = []
+        stroke.append(value)
+    yield stroke
+
+
+def _thinned(stroke: Sequence[Portrayed], count: int, columns: int) -> list[Portrayed]:
+    """One value of each column, and both ends of the stroke."""
+    step = max(1, count // columns)
+    last = len(stroke) - 1
+    return [value for index, value in enumerate(stroke) if index % step == 0 or index == last]
 
 
 def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
-    step = max(1, -(-len(samples) // columns))
-    groups = [samples[start : start + step] for start in range(0, len(samples), step)]
-    width = _WIDTH // len(groups)
+    first, last = samples[0].at, samples[-1].at
+    x = _across(first, last)
     path = late = ""
-    before = 0
-    for index, group in enumerate(groups):
+    ended = height = late_to = -1
+    for begin, end, group in _columns(samples, columns):
         # The worst moment of a column is what it is for.
         share = min((one.fresh / one.watched if one.watched else 1.0) for one in group)
         y = round((1 - share) * (_HEIGHT - 8) + 2)
-        path += f"M0,{y}h{width}" if not path else f"v{y - before}h{width}"
-        before = y
+        # The last sample is of this moment: it has no width but what makes it seen.
+        left, right = min(x(begin), _WIDTH - 2), min(x(end), _WIDTH)
+        path += (f"v{y - height}" if y != height else "") if left == ended else f"M{left},{y}"
+        path += f"h{right - left}"
+        ended, height = right, y
         if any(one.late for one in group):
-            late += f"M{index * width},{_HEIGHT - 4}h{width}v4h-{width}"
+            late += f"H{right}" if late_to == left else f"M{left},58H{right}"
+            late_to = right
     return _svg(
-        f"<path d='{path}' fill='none' stroke='{_FRESH}'/>",
-        f"<path d='{late}' fill='{_LATE}'/>" if late else "",
+        ("0 %", "100 %"),
+        _ends(first, last),
+        [("fresh", _FRESH)] + [("some late", _LATE)] * bool(late),
+        f"<path d='{path}' stroke='{_FRESH}'/>",
+        f"<path d='{late}' stroke='{_LATE}' stroke-width='4'/>" if late else "",
     )
 
 
-def _svg(*parts: str) -> str:
-    size = f"width='{2 * _WIDTH}' height='{2 * _HEIGHT}' viewBox='0 0 {_WIDTH} {_HEIGHT}'"
-    return f"<svg xmlns='http://www.w3.org/2000/svg' {size}>{''.join(parts)}</svg>"
+def _columns(
+    samples: Sequence[Served], columns: int
+) -> Iterator[tuple[datetime, datetime, Sequence[Served]]]:
+    """From when until when each column is, and what was seen in it. There is none for times without samples."""
+    step = -(-len(samples) // columns)
+    start = 0
+    for index, one in enumerate(samples):
+        following = samples[index + 1] if index + 1 < len(samples) else None
+        is_seen_on = following is not None and following.at - one.at <= _UNSAMPLED
+        if is_seen_on and index - start + 1 < step:
+            continue
+        end = following.at if following is not None and is_seen_on else one.at + _SAMPLED
+        yield samples[start].at, end, samples[start : index + 1]
+        start = index + 1
 
 
-def _markdown(about: str, svg: str) -> str:
-    picture = base64.b64encode(svg.encode()).decode()
-    return f"{about}\n\n![{about.partition(',')[0]}](data:image/svg+xml;base64,{picture})"
+def _svg(
+    prices: tuple[str, str], ends: tuple[str, str], legend: Sequence[tuple[str, str]], *parts: str
+) -> str:
+    """A picture with a scale at its left, times and a legend at its foot, on white whatever the theme is."""
+    texts = f"<text x='-3' y='60'>{prices[0]}</text><text x='-3' y='8'>{prices[1]}</text>"
+    texts += f"<text x='{_WIDTH}' y='69'>{ends[1]}</text>"
+    names = "".join(f"<tspan fill='{colour}'>{name} </tspan>" for name, colour in legend)
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='400' viewBox='-45 -3 290 75' style='background:white'>"
+        f"<g fill='none'><path d='M0,0V{_HEIGHT}H{_WIDTH}' stroke='#999'/>{''.join(parts)}</g>"
+        f"<g font-size='8'><g text-anchor='end'>{texts}</g><text y='69'>{ends[0]}</text>"
+        f"<text x='85' y='69'>{names}</text></g></svg>"
+    )

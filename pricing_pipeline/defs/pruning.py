@@ -22,7 +22,7 @@ from pricing_pipeline import prices
 from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline.defs.draining import DRAIN_TAG
 from pricing_pipeline.defs.ours import Ours, made_here
-from pricing_pipeline.defs.reports import month_metadata
+from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import Window, months_after
@@ -33,7 +33,7 @@ KEEP_FAILED_DRAINS = timedelta(days=7)
 KEEP_OTHERS = timedelta(days=90)
 """Backfills and whatever else a person started."""
 KEEP_REPORTS = timedelta(hours=24)
-"""Runless reports about latest prices, and Dagster's evaluations of their freshness."""
+"""Runless reports about latest prices and sources, and Dagster's evaluations of freshness."""
 KEEP_CHECKS = timedelta(days=30)
 """What checks found: numbers, texts and plots each hour."""
 RUNS_AT_ONCE = 100
@@ -56,7 +56,7 @@ def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
         now = datetime.now(UTC)
-        ours = Ours.of(context, snapshot.names())
+        ours = Ours.of(context, snapshot.names(), snapshot.providers)
         runs = prune_runs(context.instance, ours, database.engine, now)
         if not made_here(context.instance):
             return dg.SkipReason(
@@ -82,11 +82,11 @@ def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: da
 
 
 def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> int:
-    """Delete old runless events about our latest prices, and what our checks of them found; returns how many."""
+    """Delete old runless events about our latest prices and sources, and what our checks found; returns how many."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
-    keys = [key.to_string() for key in ours.latest]
+    keys = [key.to_string() for key in ours.latest | ours.sources]
     events = SqlEventLogStorageTable.c
     are_ours = sa.and_(events.run_id == RUNLESS_RUN_ID, events.asset_key.in_(keys))
     newest = (
@@ -134,14 +134,14 @@ def _partitions_of(instance: dg.DagsterInstance, run_id: str) -> Iterator[Partit
 def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Partition]) -> None:
     for key in {key for key, _ in orphans}:
         still_known = instance.get_materialized_partitions(key)
-        for partition in sorted(
-            month for other, month in orphans if other == key and month not in still_known
-        ):
+        months = sorted(month for other, month in orphans if other == key and month not in still_known)
+        for partition in months:
             first = datetime.fromisoformat(partition).date()
             window = Window(first, months_after(first, 1) - timedelta(days=1))
             with engine.connect() as connection:
                 held = prices.months(connection, key.path[-1], window.start, window.end)
-            metadata = month_metadata(*held.get(first, (0, 0)))
+                size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}
+            metadata = month_metadata(*held.get(first, (0, 0))) | size
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(key, partition=partition, metadata=metadata)
             )

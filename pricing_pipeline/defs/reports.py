@@ -16,7 +16,6 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after, months_of
-from pricing_pipeline.limits import Allowance
 from pricing_pipeline.refresh import Backfill, Progress
 from pricing_pipeline.tally import Tally
 
@@ -24,14 +23,17 @@ Metadata = dict[str, dg.MetadataValue]
 
 _PROGRESS_SECONDS = 5.0
 _STEP_SECONDS = 20.0
-_INLINE_CHARACTERS = 999
 SAMPLE_ROWS = 8
-"""Rows of the table of latest prices in metadata, as far as they fit."""
+"""Rows of the table of latest prices in metadata."""
 LATE_ROWS = 5
 
 
 class Reporter:
-    """Writes a run's events: materializations of histories, observations of latest prices."""
+    """Writes a run's events: of histories, and observations of latest prices.
+
+    A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it, or while
+    it is being lived through. What came of other months is observed.
+    """
 
     def __init__(self, context: dg.AssetExecutionContext, engine: Engine, allowances: Allowances) -> None:
         self._context = context
@@ -39,8 +41,8 @@ class Reporter:
         self._allowances = allowances
         self._told: set[tuple[str, date]] = set()
         self._about_to_tell: set[str] = set()
-        self._uncounted: defaultdict[str, set[date]] = defaultdict(set)
-        self._told_of_providers: dict[str, tuple[str, bool]] = {}
+        self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
+        self._unsized: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report what was done since the last time, one data type after the other."""
@@ -54,18 +56,21 @@ class Reporter:
             held = {
                 name: checks.month_rows(connection, name, wanted) for name, wanted in months.items() if wanted
             }
+            sizes = {name: asset_size(connection, name) for name, wanted in months.items() if wanted}
         for tally in tallies:
             work = self._work(tally)
-            if len(tally.months) > 1:
-                self._uncounted[tally.data_type].update(tally.months)
+            newest = max(tally.months, default=None)
             for month in months[tally.data_type]:
-                rows = {"rows": dg.MetadataValue.int(tally.months[month])}
                 counted = held[tally.data_type].get(month)
-                if counted is not None:
-                    rows["dagster/row_count"] = dg.MetadataValue.int(counted)
-                    self._uncounted[tally.data_type].discard(month)
                 # What was done for all its months would look as if it were of each.
-                self._tell(tally.data_type, month, {**(work if month == max(tally.months) else {}), **rows})
+                told = {**work, **sizes[tally.data_type]} if month == newest else {}
+                told |= {"rows": dg.MetadataValue.int(tally.months[month])}
+                is_now = bool(tally.latest_calls) and month == newest
+                self._tell(tally.data_type, month, told | _month_size(counted), is_filled=is_now)
+                if not is_now:
+                    self._unfinished[tally.data_type].add(month)
+                elif not sizes[tally.data_type]:
+                    self._unsized.add(tally.data_type)
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
@@ -80,33 +85,24 @@ class Reporter:
                 )
             )
 
-        self._tell_providers({provider for tally in tallies for provider in tally.providers})
-
-    def count_months(self) -> None:
-        """Report the row counts of past months that have changed since they were told, or that took long to count.
+    def finish_months(self) -> None:
+        """Report months that are filled by now, and the row counts of those that took long to count.
 
         For the end of a drain. It may have done a backfill's work whose own run was killed, and reports no more.
         """
         with self._engine.connect() as connection:
-            held = {
-                name: checks.month_rows(connection, name, sorted(months), is_once=True)
-                for name, months in self._uncounted.items()
-                if months
-            }
-        for name, counted in held.items():
-            for month, rows in sorted(counted.items()):
-                self._tell(name, month, {"dagster/row_count": dg.MetadataValue.int(rows)})
-        self._uncounted.clear()
-
-    def _tell_providers(self, called: set[str]) -> None:
-        """Observe providers that were called, once in a run and whenever they begin or cease to be left alone."""
-        for allowance in self._allowances.now().values():
-            state = (allowance.breaker, allowance.blocked_seconds is not None)
-            if allowance.provider in called and self._told_of_providers.get(allowance.provider) != state:
-                self._told_of_providers[allowance.provider] = state
-                self._context.log_event(
-                    dg.AssetObservation(["provider", allowance.provider], metadata=_provider(allowance))
-                )
+            for name in self._unsized - self._unfinished.keys():
+                if size := asset_size(connection, name, is_once=True):
+                    self._context.log_event(dg.AssetObservation(["price_history", name], metadata=size))
+            for name, months in self._unfinished.items():
+                held = checks.month_rows(connection, name, sorted(months), is_once=True)
+                lacking = checks.lacking(connection, name, sorted(months))
+                size = asset_size(connection, name, is_once=True)
+                for month in sorted(months):
+                    told = _month_size(held.get(month)) | (size if month == max(months) else {})
+                    self._tell_judged(name, month, told, lacking[month])
+        self._unfinished.clear()
+        self._unsized.clear()
 
     def _months_to_tell(self, tally: Tally) -> list[date]:
         """The newest month each time, older ones once in a run: a backfill touches all its months all the time.
@@ -120,13 +116,15 @@ class Reporter:
             month for month in tally.months if month == newest or (tally.data_type, month) not in self._told
         )
 
-    def _tell(self, data_type: str, month: date, metadata: Metadata) -> None:
+    def _tell(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
         self._told.add((data_type, month))
+        event = dg.AssetMaterialization if is_filled else dg.AssetObservation
         self._context.log_event(
-            dg.AssetMaterialization(
-                ["price_history", data_type], partition=month.isoformat(), metadata=metadata
-            )
+            event(["price_history", data_type], partition=month.isoformat(), metadata=metadata)
         )
+
+    def _tell_judged(self, data_type: str, month: date, metadata: Metadata, lacking: checks.Lacking) -> None:
+        self._tell(data_type, month, metadata | _said_of_lacking(lacking), is_filled=not lacking.symbols)
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
         """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
@@ -164,10 +162,13 @@ class Reporter:
         end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
             held = prices.months(connection, backfill.data_type, months[0], end)
-            plot = price_plot(checks.portrait(connection, backfill.data_type))
+            lacking = checks.lacking(connection, backfill.data_type, months)
+            last = price_plot(checks.portrait(connection, backfill.data_type))
+            last |= asset_size(connection, backfill.data_type, is_once=True)
         for month in months:
-            shown = plot if month == months[-1] else {}
-            self._tell(backfill.data_type, month, {**month_metadata(*held.get(month, (0, 0))), **shown})
+            told = month_metadata(*held.get(month, (0, 0))) | (last if month == months[-1] else {})
+            self._tell_judged(backfill.data_type, month, told, lacking[month])
+        self._unfinished.pop(backfill.data_type, None)
         self._about_to_tell.discard(backfill.data_type)
 
     def cancelled(self, backfill: Backfill) -> int:
@@ -185,11 +186,8 @@ class Reporter:
         """Why tasks of a backfill failed, as a table."""
         with self._engine.connect() as connection:
             rows = connection.execute(query("backfill.failures"), {"backfill_id": backfill.id}).mappings()
-            return dg.MetadataValue.md(
-                table(
-                    ["symbol", "kind", "reason"],
-                    [[r["symbol"], r["failure_kind"], r["message"]] for r in rows],
-                )
+            return table(
+                ["symbol", "kind", "reason"], [[r["symbol"], r["failure_kind"], r["message"]] for r in rows]
             )
 
     def _work(self, tally: Tally) -> Metadata:
@@ -243,21 +241,29 @@ def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
     }
 
 
-def _provider(allowance: Allowance) -> Metadata:
-    """Whether a provider is called, and what it still allows."""
-    metadata: Metadata = {
-        "breaker": dg.MetadataValue.text(allowance.breaker),
-        "state": dg.MetadataValue.text(allowance.stop or "is called"),
-        "quota_left_bytes": dg.MetadataValue.int(allowance.quota_left_bytes),
-    }
-    if allowance.units_limit is not None:
-        metadata["units_left"] = dg.MetadataValue.int(allowance.units_left)
-    return metadata
-
-
 def month_metadata(rows: int, symbols: int) -> Metadata:
     """What a partition of history holds."""
-    return {"dagster/row_count": dg.MetadataValue.int(rows), "symbols": dg.MetadataValue.int(symbols)}
+    return {**_month_size(rows), "symbols": dg.MetadataValue.int(symbols)}
+
+
+def asset_size(connection: Connection, data_type: str, *, is_once: bool = False) -> Metadata:
+    """The row count that Dagster shows as the whole history's; nothing rather than a guess."""
+    rows = checks.total_rows(connection, data_type, is_once=is_once)
+    return {} if rows is None else {"dagster/row_count": dg.MetadataValue.int(rows)}
+
+
+def _month_size(rows: int | None) -> Metadata:
+    return {} if rows is None else {"dagster/partition_row_count": dg.MetadataValue.int(rows)}
+
+
+def _said_of_lacking(lacking: checks.Lacking) -> Metadata:
+    if not lacking.symbols:
+        return {}
+    said = (
+        f"{lacking.symbols} of {lacking.instruments} instruments lack days of this month, so it does not count as "
+        "filled. A backfill of all symbols asks for them."
+    )
+    return {"not_filled": dg.MetadataValue.text(said)}
 
 
 def serving(row: demand.Freshness | None) -> Metadata:
@@ -300,13 +306,13 @@ def said_of_service(row: demand.Freshness) -> str:
 
 
 def why_late(connection: Connection, row: demand.Freshness) -> Metadata:
-    """Why the prices that viewers have waited for longest are late, as far as there is room; nothing when none is."""
+    """Why the prices that viewers have waited for longest are late; nothing when none is."""
     if not row.late:
         return {}
     cells: list[list[object]] = [
         [one.symbol, one.sentence] for one in demand.why_late(connection, row.data_type, LATE_ROWS)
     ]
-    return inline_table("why_late", ["symbol", "why"], cells)
+    return named_table("why_late", ["symbol", "why"], cells)
 
 
 def sample_table(connection: Connection, data_type: str) -> Metadata:
@@ -327,24 +333,36 @@ def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
         ]
         for row in rows
     ]
-    return inline_table("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
+    return named_table("latest_prices", ["symbol", "price", "observed (UTC)", "provider"], cells)
 
 
 def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
     cells: list[list[object]] = [
         [row.symbol, row.period or "", f"{row.recorded_at:%Y-%m-%d %H:%M:%S}", row.provider] for row in rows
     ]
-    return inline_table("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
+    return named_table("latest_documents", ["symbol", "period", "since (UTC)", "provider"], cells)
 
 
-def inline_table(name: str, header: Sequence[str], cells: list[list[object]]) -> Metadata:
-    """A table of as many rows as Dagster shows at once: Markdown is inline only below 1,000 characters."""
-    while len(table(header, cells)) > _INLINE_CHARACTERS:
-        cells.pop()
-    return {name: dg.MetadataValue.md(table(header, cells))} if cells else {}
+def named_table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Metadata:
+    """A table under its name; nothing without rows."""
+    return {name: table(header, rows)} if rows else {}
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
+    """A table as Dagster shows one. Numbers stay numbers, whatever else is text."""
+
+    def shown(cell: object) -> str | int | float:
+        return cell if isinstance(cell, (int, float)) else str(cell)
+
+    numeric = [
+        bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
+        for place in range(len(header))
+    ]
+    columns = [
+        dg.TableColumn(name, "number" if is_number else "text")
+        for name, is_number in zip(header, numeric, strict=True)
+    ]
+    return dg.MetadataValue.table(
+        records=[dg.TableRecord(dict(zip(header, map(shown, row), strict=True))) for row in rows],
+        schema=dg.TableSchema(columns=columns),
+    )

@@ -13,6 +13,7 @@ from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
+from pricing_pipeline.defs.cursors import read_cursor
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
@@ -34,15 +35,6 @@ _RELOAD_PATIENCE_SECONDS = 20.0
 _TOLD_AT_LEAST_SECONDS = 30.0
 # Two ticks that are to be 30 s apart can come a little less than that apart.
 _TICK_JITTER_SECONDS = 1.0
-
-
-def _read(cursor: str | None) -> dict[str, Any]:
-    """What a cursor holds; nothing when it is not ours. A person may have set it by hand."""
-    try:
-        kept = json.loads(cursor or "{}")
-    except ValueError:
-        return {}
-    return kept if isinstance(kept, dict) else {}
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -70,7 +62,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        requested = float(_read(context.cursor).get("at", 0.0))
+        requested = float(read_cursor(context.cursor).get("at", 0.0))
         idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
         if idle is not None:
             with database.engine.connect() as connection:
@@ -120,7 +112,7 @@ class _Told:
 
     @classmethod
     def load(cls, cursor: str | None) -> "_Told":
-        kept = _read(cursor)
+        kept = read_cursor(cursor)
         return cls(kept["at"], kept["late"]) if kept.keys() == {"at", "late"} else cls()
 
     def dump(self) -> str:
@@ -148,7 +140,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
             rows = [row for row in demand.freshness(connection, watched) if row.watched] if watched else []
             late = sorted(row.data_type for row in rows if not row.is_on_time)
-            turned = sorted({*late} ^ ({*told.late} & {row.data_type for row in rows}))
+            turned = sorted({*late} ^ ({*told.late} & ttls.keys()))
             judged = on_time_evaluations(connection, turned) if turned else []
         ready = [row for row in rows if row.is_calm]
         calm = [r for r in ready if not 0 <= now - told.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])]
@@ -219,7 +211,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             outlook = demand.outlook(connection)
         if outlook.registry_version == loaded:
             return dg.SkipReason(f"the registry is unchanged (version {loaded})")
-        asked: Mapping[str, Any] = _read(context.cursor)
+        asked: Mapping[str, Any] = read_cursor(context.cursor)
         if (
             asked.get("version") == outlook.registry_version
             and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS

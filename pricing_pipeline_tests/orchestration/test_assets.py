@@ -117,7 +117,6 @@ def test_g1_assets_say_what_they_are(stage: Stage, core: Core) -> None:
     assert "2000-01-01 can be backfilled" in stage.spec("price_history", DAILY).description
     assert "none to backfill" in stage.spec("price_history", QUOTE).description
     assert "15 minutes after it was fetched" in stage.spec("latest_price", FX).description
-    assert stage.spec("provider", "mfapi").metadata["base_url"] == "https://api.mfapi.in"
 
 
 def test_g1_column_schemas_are_those_of_the_database(stage: Stage, core: Core) -> None:

@@ -19,7 +19,7 @@ from pricing_pipeline.defs.reports import Told, is_step
 from pricing_pipeline.refresh import Backfill, Progress, Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, said
+from pricing_pipeline_tests.fix_dagster import Stage, plain, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
@@ -55,12 +55,18 @@ def rows_by_month(core: Core, data_type: str = DAILY) -> dict[str, int]:
 
 
 def row_counts(stage: Stage, data_type: str = DAILY) -> dict[str | None, int]:
-    """The row count that Dagster shows for each month: that of its last event."""
+    """The row count that Dagster shows for each month: that of its last event, filled or not."""
+    path = ("price_history", data_type)
     return {
-        event.partition: said(event)["dagster/row_count"]
-        for event in stage.materializations("price_history", data_type)
-        if "dagster/row_count" in event.metadata
+        event.partition: said(event)["dagster/partition_row_count"]
+        for event in [*stage.observations(*path), *stage.materializations(*path)]
+        if "dagster/partition_row_count" in event.metadata
     }
+
+
+def filled(stage: Stage, data_type: str = DAILY) -> set[str]:
+    """The months that Dagster paints as filled."""
+    return stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", data_type]))
 
 
 def asked(core: Core, sandbox: RunningSandbox) -> list[tuple[str, str, str]]:
@@ -90,7 +96,8 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
     assert sum(call["units"] for call in sandbox.calls()) == len(SYMBOLS)
 
     # How far it is, is observed at its begin and its end, and if it is slow between them.
-    begun, *_, ended = (said(event) for event in stage.observations("price_history", DAILY))
+    seen = stage.observations("price_history", DAILY)
+    begun, *_, ended = (said(event) for event in seen if event.partition is None)
     assert (begun["tasks"], begun["tasks_done"], begun["percent_done"]) == (5, 0, 0.0)
     assert (ended["tasks_done"], ended["tasks_failed"], ended["percent_done"]) == (5, 0, 100.0)
     assert ended["backfill"] == str(core.one("SELECT backfill_id FROM pricing.backfills"))
@@ -100,8 +107,11 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
     assert (len(counts), min(map(str, counts)), max(map(str, counts))) == (156, "2000-03-01", "2013-02-01")
     assert len(stage.materializations("price_history", DAILY)) == 156
     assert counts == rows_by_month(core)
-    held = stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", DAILY]))
-    assert held == set(counts)
+    assert filled(stage) == set(counts)
+    # The newest event has the count of the whole asset, which Dagster shows on its page.
+    *others, last = stage.materializations("price_history", DAILY)
+    assert said(last)["dagster/row_count"] == sum(counts.values())
+    assert not [event for event in others if "dagster/row_count" in event.metadata]
 
     sandbox.reset()
     assert stage.backfill(DAILY, first="2000-03-01", last="2000-06-01").success
@@ -174,12 +184,17 @@ def test_g6_the_launchpads_configuration_leaves_some_symbols_and_days(
         assert stored(core, symbol) == [
             bar for bar in expected[symbol] if date(2010, 3, 15) <= bar[0] <= date(2010, 4, 10)
         ]
-    # Its months show all rows they hold, not only those of these days or symbols.
+    # Its months show all rows they hold, not only those of these days or symbols; and they are not filled.
+    assert filled(stage) == set()
+    march, april = stage.observations("price_history", DAILY)[-2:]
+    assert [event.partition for event in (march, april)] == ["2010-03-01", "2010-04-01"]
+    assert said(march)["not_filled"].startswith("5 of 5 instruments lack days of this month")
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 2 * 13 + 3, "2010-04-01": 2 * 6}
 
     # Without it, the same months fetch the rest and nothing again.
     sandbox.reset()
     assert stage.backfill(DAILY, first="2010-03-01", last="2010-04-01").success
+    assert filled(stage) == {"2010-03-01", "2010-04-01"}
     assert ("AAPL", "2010-03-01", "2010-03-14") in asked(core, sandbox)
     assert ("MSFT", "2010-03-04", "2010-04-30") in asked(core, sandbox)
     assert not [span for span in asked(core, sandbox) if "2010-03-15" <= span[1] <= "2010-04-10"]
@@ -276,7 +291,7 @@ def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
         assert run.success
         assert [call["symbols"] for call in sandbox.calls()] == [["AAPL", "GOOG"]]
         assert warnings(stage, run) == []
-    assert stage.instance.get_materialized_partitions(dg.AssetKey(["price_history", QUOTE])) == {month}
+    assert filled(stage, QUOTE) == {month}
     # Some of them, and none.
     sandbox.reset()
     assert stage.backfill(QUOTE, first=month, last=month, config={"symbols": ["AAPL"]}).success
@@ -349,8 +364,8 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
         " `pricing-pipeline queue list --status failed` shows why."
     )
     (failure,) = [event for event in run.all_events if event.is_step_failure]
-    table = failure.step_failure_data.user_failure_data.metadata[f"failures_{DAILY}"].value
-    assert "| NOPE | unknown_symbol |" in table
+    (row,) = plain(failure.step_failure_data.user_failure_data.metadata[f"failures_{DAILY}"])
+    assert (row["symbol"], row["kind"]) == ("NOPE", "unknown_symbol")
     assert row_counts(stage) == rows_by_month(core) == {"2010-03-01": 4 * 23}
     audit(core)
 

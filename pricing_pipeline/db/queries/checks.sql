@@ -1,5 +1,6 @@
 -- name: gaps
--- Of daily types, over the last year: trading days between the first and last value of each symbol, and by kind how many lack one.
+-- Of daily types: trading days between the first and the last value of each symbol in the last year, and by kind how many lack
+-- one. Days between a past that somebody chose to backfill and the first value of the last year were nobody's wish.
 WITH pairs AS MATERIALIZED (
     SELECT r.data_type, i.symbol, c.calendar, c.sessions_to < (n.at AT TIME ZONE 'UTC')::date AS has_ended, e.first_on, e.last_on
     FROM (SELECT pricing.clock() AS at OFFSET 0) n
@@ -8,11 +9,11 @@ WITH pairs AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
                         WHERE x.data_type = r.data_type AND x.symbol = i.symbol ORDER BY x.observed_at DESC LIMIT 1) newest
     CROSS JOIN LATERAL (SELECT x.observed_at FROM pricing.price_history x
-                        WHERE x.data_type = r.data_type AND x.symbol = i.symbol ORDER BY x.observed_at LIMIT 1) oldest
-    CROSS JOIN LATERAL (SELECT (greatest(oldest.observed_at, n.at - interval '365 days') AT TIME ZONE 'UTC')::date AS first_on,
+                        WHERE x.data_type = r.data_type AND x.symbol = i.symbol
+                          AND x.observed_at > n.at - interval '365 days' ORDER BY x.observed_at LIMIT 1) oldest
+    CROSS JOIN LATERAL (SELECT (oldest.observed_at AT TIME ZONE 'UTC')::date AS first_on,
                                (newest.observed_at AT TIME ZONE 'UTC')::date AS last_on) e
-    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')
-      AND newest.observed_at > n.at - interval '365 days'),
+    WHERE r.data_type = ANY (CAST(:data_types AS text[])) AND r.fetcher IN ('daily_bars', 'nav')),
 -- Only symbols that lack something are worth asking pricing.gaps about. Days and values are grouped, not joined: whatever the
 -- statistics say, that reads each once.
 counted AS MATERIALIZED (
@@ -110,6 +111,14 @@ WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND k.fetcher IN ('daily_b
 -- Whether there is a price, or a past one, to be checked.
 SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);
 
+-- name: fetched_types
+-- Those of some data types of which anything was ever fetched, held values included.
+SELECT r.data_type FROM pricing.data_type_registry r
+WHERE r.data_type = ANY (CAST(:data_types AS text[]))
+  AND (EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = r.data_type)
+       OR EXISTS (SELECT FROM pricing.price_history h WHERE h.data_type = r.data_type)
+       OR EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.data_type = r.data_type));
+
 -- name: freshness_samples
 -- How a data type served its viewers over the last day, oldest first; at most 288.
 SELECT s.at, s.watched, s.fresh, s.late FROM (SELECT pricing.clock() AS at OFFSET 0) n
@@ -130,6 +139,15 @@ JOIN LATERAL (SELECT x.observed_at, x.amount, x.scale, x.currency FROM pricing.p
               ORDER BY x.observed_at DESC LIMIT 2000) h ON true
 ORDER BY h.observed_at;
 
+-- name: portrait_gaps
+-- Trading days that a symbol of a daily type lacks between two days; one row without days when it lacks none, and none where its
+-- calendar is not known.
+SELECT g.first_day, g.last_day FROM pricing.data_type_registry r
+JOIN pricing.instruments i ON i.asset_class = r.asset_class AND i.symbol = :symbol
+JOIN pricing.calendars c ON c.calendar = i.calendar AND c.sessions_from IS NOT NULL
+LEFT JOIN LATERAL pricing.gaps(r.data_type, i.symbol, CAST(:first_day AS date), CAST(:last_day AS date)) g ON true
+WHERE r.data_type = :data_type AND r.fetcher IN ('daily_bars', 'nav') ORDER BY 1;
+
 -- name: month_rows
 -- Rows that a price type holds of some UTC months, by their first days; of none if that is more to count than so many.
 WITH wanted AS MATERIALIZED (SELECT w.month FROM unnest(CAST(:months AS date[])) AS w (month)),
@@ -143,3 +161,25 @@ seen AS MATERIALIZED (
 SELECT w.month, count(s.observed_at) AS rows FROM wanted w
 LEFT JOIN seen s ON (date_trunc('month', s.observed_at, 'UTC') AT TIME ZONE 'UTC')::date = w.month
 WHERE (SELECT count(*) FROM seen) BETWEEN 1 AND :at_most GROUP BY 1;
+
+-- name: total_rows
+-- Rows of the history of a type, or its documents, counted as far as one more than so many.
+SELECT count(*) FROM (SELECT FROM pricing.price_history h WHERE h.data_type = :data_type
+                      UNION ALL SELECT FROM pricing.documents d WHERE d.data_type = :data_type LIMIT :at_most + 1) t;
+
+-- name: lacking
+-- Of UTC months of a type, by their first days: how many of its instruments lack days that can be fetched by now, and of how many.
+-- Of a type without history none lacks anything: it has what came.
+WITH kind AS (SELECT r.data_type, r.history_from, (pricing.clock() AT TIME ZONE 'UTC')::date - 1 AS yesterday
+              FROM pricing.data_type_registry r WHERE r.data_type = :data_type AND r.history_from IS NOT NULL),
+wanted AS MATERIALIZED (
+    SELECT w.month, (w.month + interval '1 month')::date - 1 AS ends FROM unnest(CAST(:months AS date[])) AS w (month)),
+open AS MATERIALIZED (
+    SELECT m.symbol, m.first_day, m.last_day FROM kind k CROSS JOIN LATERAL pricing.missing_windows(
+        k.data_type, greatest((SELECT min(w.month) FROM wanted w), k.history_from), least((SELECT max(w.ends) FROM wanted w), k.yesterday)) m
+    UNION ALL
+    SELECT q.symbol, q.window_start, q.window_end FROM kind k JOIN pricing.api_call_queue_live q USING (data_type)
+    WHERE q.window_end <> 'infinity')
+SELECT w.month, (SELECT count(DISTINCT o.symbol) FROM open o WHERE o.first_day <= w.ends AND o.last_day >= w.month) AS lacking,
+       (SELECT count(*) FROM pricing.universe u WHERE u.data_type = :data_type AND u.left_out IS NULL) AS instruments
+FROM wanted w;

@@ -131,3 +131,9 @@ SELECT pricing.fetch_now(:data_type, CAST(:symbols AS text[]));
 -- How many of some tasks are not finished, and how many failed.
 SELECT (SELECT count(*) FROM pricing.api_call_queue_live q WHERE q.id = ANY (CAST(:tasks AS bigint[]))) AS open,
        (SELECT count(*) FROM pricing.api_call_queue_dead q WHERE q.id = ANY (CAST(:tasks AS bigint[])) AND q.status = 'failed') AS failed;
+
+-- name: watching
+-- Who watches what: by data type or by client (the other is NULL), those with the most subscriptions first.
+SELECT a.data_type, a.user_id, count(*) AS subscriptions, count(DISTINCT a.user_id) AS clients,
+       count(DISTINCT (a.data_type, a.symbol)) AS pairs, max(a.last_seen_at) AS seen_at
+FROM pricing.active_subscriptions a GROUP BY GROUPING SETS ((a.data_type), (a.user_id), ()) ORDER BY 3 DESC, 1, 2;

@@ -52,3 +52,23 @@ WHERE p.is_active ORDER BY p.provider, k.key_name;
 -- name: budget
 -- What is watched against what its providers allow.
 SELECT provider, pairs, units_needed, units_allowed, bytes_needed, bytes_allowed FROM pricing.budget();
+
+-- name: standings
+-- Of some providers: what stops them from being called for a viewer, in a sentence; how much of each limit and of the quota is used.
+SELECT p.provider, w.state,
+       CASE w.state WHEN 'provider_off' THEN pg_catalog.format('%s is switched off in pricing.data_collectors', p.provider) ELSE w.sentence END AS sentence,
+       pricing.said_outages(p.provider) AS outages, p.quota_bytes, pricing.bytes_used(p.provider, n.at) AS used_bytes,
+       EXISTS (SELECT FROM pricing.provider_capabilities c WHERE c.provider = p.provider AND c.units_per_symbol > 0) AS is_in_credits,
+       (SELECT jsonb_agg(jsonb_build_object('used', u.used, 'units', u.units, 'window_seconds', u.window_seconds) ORDER BY u.window_seconds NULLS LAST)
+        FROM (SELECT l.window_seconds,
+                     (SELECT sum(coalesce(own.units, l.units)) FROM pricing.key_room(p.provider, n.at) k
+                      LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+                      WHERE k.is_active) AS units,
+                     (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+                      WHERE c.provider = p.provider AND c.counted_at > pricing.limit_start(l, n.at)) AS used
+              FROM pricing.provider_limits l WHERE l.provider = p.provider) u
+        WHERE u.units IS NOT NULL) AS limits
+FROM (SELECT pricing.clock() AS at OFFSET 0) n
+CROSS JOIN pricing.data_collectors p
+CROSS JOIN LATERAL pricing.why_not_called(p.provider, 1, 0) w
+WHERE p.provider = ANY (CAST(:providers AS text[])) ORDER BY 1;

@@ -1,0 +1,123 @@
+"""What the sources of lineage say of themselves: who watches what, and what stops each provider.
+
+A sensor observes them, for no run sees a provider that nobody may call, or a watcher whose prices are fresh.
+"""
+
+import json
+from collections.abc import Sequence
+
+import dagster as dg
+
+from pricing_pipeline import demand, limits
+from pricing_pipeline.defs.cursors import read_cursor
+from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
+from pricing_pipeline.defs.reports import Metadata, named_table
+from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.defs.snapshot import RegistrySnapshot
+from pricing_pipeline.demand import Watching
+from pricing_pipeline.limits import Standing
+from pricing_pipeline.providers.configured import sandbox_url
+from pricing_pipeline.settings import load_settings
+
+_EVERY_SECONDS = 30
+_COUNTED_EVERY_SECONDS = 300.0
+"""How often units are told of a provider that goes on as before."""
+BIGGEST = 10
+"""Clients in the table of the biggest."""
+_MOMENTARY = "rate_limited"
+"""A state that comes and goes within a window of the limit: no news."""
+
+
+def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
+    """Observes what is watched when it changes, and providers when they stop, go on, or have spent more."""
+
+    @dg.sensor(
+        name="report_sources",
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Says who watches what, when that changes; and of each provider what stops it, and how much of its "
+        "limits is used.",
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, database: PricingDatabase
+    ) -> dg.SensorResult | dg.SkipReason:
+        told = read_cursor(context.cursor)
+        with database.engine.connect() as connection:
+            now = demand.outlook(connection).now_epoch
+            watching = demand.watching(connection)
+            standings = limits.standings(connection, snapshot.providers)
+        events: list[dg.AssetObservation] = []
+        shown = [one for one in watching if one.user_id is None] + _biggest(watching)
+        counts = [[one.data_type, one.user_id, one.subscriptions] for one in shown]
+        if counts != told.get("watching"):
+            events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=said_of_watching(watching)))
+        before, after = told.get("providers", {}), {}
+        for standing in standings:
+            news = [
+                None if standing.state == _MOMENTARY else standing.state,
+                standing.outages,
+                standing.units_said,
+            ]
+            last, at = before.get(standing.provider, ([], 0.0))
+            is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
+            if last[:2] != news[:2] or (is_due and last != news):
+                events.append(
+                    dg.AssetObservation(provider_key(standing.provider), metadata=said_of_provider(standing))
+                )
+                last, at = news, now
+            after[standing.provider] = (last, at)
+        return dg.SensorResult(
+            asset_events=events,
+            skip_reason=None if events else "nothing has changed",
+            cursor=json.dumps({"watching": counts, "providers": after}),
+        )
+
+    return sensor
+
+
+def said_of_watching(watching: Sequence[Watching]) -> Metadata:
+    """Counts over all, by data type and of the biggest clients."""
+    total = next(one for one in watching if one.data_type is None and one.user_id is None)
+    types = [one for one in watching if one.data_type is not None]
+    return {
+        "dagster/row_count": dg.MetadataValue.int(total.subscriptions),
+        "clients": dg.MetadataValue.int(total.clients),
+        "watched": dg.MetadataValue.int(total.pairs),
+        **named_table(
+            "by_data_type",
+            ["data type", "clients", "watched", "subscriptions"],
+            [[one.data_type, one.clients, one.pairs, one.subscriptions] for one in types],
+        ),
+        **named_table(
+            "biggest_clients",
+            ["client", "subscriptions", "last heartbeat (UTC)"],
+            [
+                [one.user_id, one.subscriptions, f"{one.seen_at:%Y-%m-%d %H:%M:%S}"]
+                for one in _biggest(watching)
+            ],
+        ),
+    }
+
+
+def _biggest(watching: Sequence[Watching]) -> list[Watching]:
+    return [one for one in watching if one.user_id is not None][:BIGGEST]
+
+
+def said_of_provider(standing: Standing) -> Metadata:
+    """What stops a provider, and what it has left, in words."""
+    return {
+        "state": dg.MetadataValue.text(standing.said),
+        "units": dg.MetadataValue.text(standing.units_said),
+        "quota": dg.MetadataValue.text(standing.quota_said),
+    }
+
+
+def asked_at(provider: str, base_url: str) -> Metadata:
+    """Where calls to a provider go: to itself, or to the sandbox."""
+    settings = load_settings()
+    if not settings.sandbox:
+        return {"asked_at": dg.MetadataValue.url(base_url)}
+    return {
+        "asked_at": dg.MetadataValue.url(f"{sandbox_url(settings)}/{provider}"),
+        "sandbox": dg.MetadataValue.text(f"The sandbox answers in place of {base_url}."),
+    }

@@ -1,0 +1,157 @@
+"""What the sources of lineage say: who watches what, and what stops a provider."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from pricing_pipeline.defs.ours import LABEL, SUBSCRIPTIONS, Ours, provider_key
+from pricing_pipeline.defs.pruning import prune_reports
+from pricing_pipeline.defs.sources import BIGGEST
+from pricing_pipeline_tests.fix_core import FX, MFAPI, QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fix_dagster import Stage, said
+from pricing_pipeline_tests.fix_database import Clock
+
+SENSOR = "report_sources"
+
+
+def told(stage: Stage, cursor: str | None = None) -> tuple[dict[str, dict[str, object]], str | None]:
+    """What a tick observes, by the last part of the asset's key, and its cursor."""
+    tick = stage.tick(SENSOR, cursor)
+    events = [event for event in tick.asset_events if isinstance(event, dg.AssetObservation)]
+    assert len(events) == len(tick.asset_events)
+    return {event.asset_key.path[-1]: said(event) for event in events}, tick.cursor
+
+
+def test_g5_who_watches_what_is_told_when_it_changes(stage: Stage, core: Core, clock: Clock) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"), (FX, "EUR/USD"))
+    core.heartbeat("bob", (QUOTE, "AAPL"))
+    seen, cursor = told(stage)
+    watching = seen["active_subscriptions"]
+    assert (watching["clients"], watching["watched"], watching["dagster/row_count"]) == (2, 3, 4)
+    assert watching["by_data_type"] == [
+        {"data type": QUOTE, "clients": 2, "watched": 2, "subscriptions": 3},
+        {"data type": FX, "clients": 1, "watched": 1, "subscriptions": 1},
+    ]
+    now = f"{core.clock():%Y-%m-%d %H:%M:%S}"
+    assert watching["biggest_clients"] == [
+        {"client": "ann", "subscriptions": 3, "last heartbeat (UTC)": now},
+        {"client": "bob", "subscriptions": 1, "last heartbeat (UTC)": now},
+    ]
+    clock.advance(30)
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    assert told(stage, cursor)[0] == {}, "a heartbeat alone is no news"
+    core.unsubscribe("bob", (QUOTE, "AAPL"))
+    again, _ = told(stage, cursor)
+    assert (again["active_subscriptions"]["clients"], len(again)) == (1, 1)
+
+
+def test_g5_of_many_clients_the_biggest_are_named(stage: Stage, core: Core) -> None:
+    for number in range(BIGGEST + 3):
+        core.heartbeat(f"user{number:02}", *((QUOTE, f"S{symbol}") for symbol in range(number + 1)))
+    watching = told(stage)[0]["active_subscriptions"]
+    assert watching["clients"] == BIGGEST + 3
+    clients = watching["biggest_clients"]
+    assert isinstance(clients, list)
+    assert [one["subscriptions"] for one in clients] == list(range(BIGGEST + 3, 3, -1))
+
+
+def test_g5_when_nobody_watches_any_more_that_is_told_once(stage: Stage, core: Core) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    _, cursor = told(stage)
+    core.unsubscribe("ann", (QUOTE, "AAPL"))
+    seen, cursor = told(stage, cursor)
+    assert seen["active_subscriptions"] == {"dagster/row_count": 0, "clients": 0, "watched": 0}
+    assert told(stage, cursor)[0] == {}
+
+
+STOPS = {
+    "breaker": (
+        "UPDATE pricing.provider_state SET breaker = 'open', breaker_since = pricing.clock(),"
+        " breaker_reason = 'HTTP 500',"
+        " breaker_until = pricing.clock() + interval '1 minute'"
+        " WHERE provider = 'twelvedata'",
+        "The breaker of twelvedata is open since ",
+    ),
+    "key": (
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
+        " ON CONFLICT (provider, key_name) DO UPDATE SET is_active = false",
+        "No key of twelvedata is active. ",
+    ),
+    "pause": (
+        "INSERT INTO pricing.provider_keys (provider, key_name, blocked_until, blocked_reason)"
+        " VALUES ('twelvedata', 'default', pricing.clock() + interval '1 minute', 'too fast')"
+        " ON CONFLICT (provider, key_name) DO UPDATE"
+        " SET blocked_until = excluded.blocked_until, blocked_reason = excluded.blocked_reason",
+        "Twelvedata has refused calls for speed (too fast) and is left alone until ",
+    ),
+    "quota": (
+        "UPDATE pricing.data_collectors SET quota_bytes = 100 WHERE provider = 'twelvedata'",
+        "The quota of twelvedata is spent: ",
+    ),
+    "off": (
+        "UPDATE pricing.data_collectors SET is_active = false WHERE provider = 'twelvedata'",
+        "Twelvedata is switched off in pricing.data_collectors.",
+    ),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_g5_a_provider_says_at_once_what_stops_it(stage: Stage, core: Core, stop: str) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    seen, cursor = told(stage)
+    assert seen[TWELVEDATA]["state"] == "It is called as its limits allow."
+    statement, sentence = STOPS[stop]
+    core.rows(statement)
+    seen, cursor = told(stage, cursor)
+    assert list(seen) == [TWELVEDATA]
+    assert str(seen[TWELVEDATA]["state"]).startswith(sentence)
+    assert told(stage, cursor)[0] == {}, "once"
+
+
+def test_g5_what_sources_said_is_pruned_but_for_the_last(stage: Stage) -> None:
+    ours = Ours(LABEL, (QUOTE,), (TWELVEDATA,))
+    keys = [SUBSCRIPTIONS, provider_key(TWELVEDATA)]
+    for key in (*keys, *keys, provider_key("somebody_elses")):
+        stage.instance.report_runless_asset_event(dg.AssetObservation(key))
+    assert prune_reports(stage.instance, ours, datetime.now(UTC) + timedelta(hours=25)) == 2
+    assert [len(stage.observations(*key.path)) for key in keys] == [1, 1]
+
+
+def test_g5_units_are_told_in_words_and_not_too_often(stage: Stage, core: Core, clock: Clock) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
+        " VALUES ('twelvedata', 'day', 800, 'UTC')"
+    )
+    seen, cursor = told(stage)
+    assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 0 of 800 credits today"
+    assert seen[MFAPI]["units"] == "0 of 4 calls this second"
+    assert seen[MFAPI]["quota"] == "0 bytes of 21.5 GB in the last 30 days"
+    clock.set(core.clock().replace(hour=12))
+    core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
+    core.refresh()
+    clock.advance(61)
+    seen, cursor = told(stage, cursor)
+    assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 2 of 800 credits today"
+    core.heartbeat("ann", (QUOTE, "MSFT"))
+    core.refresh()
+    assert TWELVEDATA not in told(stage, cursor)[0]
+    clock.advance(300)
+    seen, _ = told(stage, cursor)
+    assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 3 of 800 credits today"
+
+
+def test_g5_provider_assets_name_the_sandbox_where_it_answers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = stage.spec("provider", MFAPI).metadata
+    assert metadata["asked_at"] == dg.MetadataValue.url("http://127.0.0.1:9/mfapi")
+    assert metadata["sandbox"].value == "The sandbox answers in place of https://api.mfapi.in."
+    monkeypatch.setenv("PRICING_SANDBOX", "false")
+    stage.reload()
+    metadata = stage.spec("provider", MFAPI).metadata
+    assert metadata["asked_at"] == dg.MetadataValue.url("https://api.mfapi.in")
+    assert "sandbox" not in metadata
