@@ -51,7 +51,7 @@ def test_fault_11_more_values_than_any_answer_has_are_refused_unread(repeated: b
 
 
 def test_fault_11_nor_are_they_read_beside_a_list_of_plain_figures() -> None:
-    rows = b'"values": [{"datetime": "2024-01-02", "close": "1.5"}]'
+    rows = b'"values":[{"datetime":"2024-01-02","close":"1.5"}]'
     body = filled(b'{"junk": [', b"[],", b"0], " + rows + b"}")
     with pytest.raises(SchemaDrift, match="values that one answer may have"):
         decode_rows("twelvedata", Response(status=200, headers={}, body=body, wire_bytes=0), "values")
