@@ -6,29 +6,50 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.own_files import foreign_hand
 from pricing_pipeline.processes import is_alive
 
 
 def prepare_home(home: Path) -> None:
-    """Make the home if need be. Raises SupervisorError in one sentence when it cannot be written."""
+    """Make the home if need be.
+
+    Raises SupervisorError in one sentence when it cannot be written, or when others decide what is in it: keys and
+    programs are read from there.
+    """
     try:
-        if not home.is_dir():
-            home.mkdir(parents=True, exist_ok=True)  # somebody else may be quicker
-            # A server started by root runs as another user, which must be able to pass.
-            home.chmod(0o711 if os.geteuid() == 0 else 0o700)
-        (home / "logs").mkdir(exist_ok=True)
+        _make(home)
         with tempfile.TemporaryFile(dir=home):
             pass
+        if (fault := foreign_hand(home)) is not None:
+            raise SupervisorError(f"the home {home} {fault}. Or set PRICING_HOME to a folder of yours.")
+        (home / "logs").mkdir(exist_ok=True)
+        (home / "logs").chmod(0o700)
     except OSError as error:
         raise SupervisorError(
             f"the home {home} cannot be written ({error.strerror}); set PRICING_HOME to a folder of yours."
         ) from None
+
+
+def _make(home: Path) -> None:
+    if not home.is_dir():
+        before = os.umask(0o022)
+        try:
+            home.mkdir(parents=True, exist_ok=True)  # somebody else may be quicker
+        finally:
+            os.umask(before)
+        # A server started by root runs as another user, which must be able to pass.
+        home.chmod(0o711 if os.geteuid() == 0 else 0o700)
+    mode = home.stat().st_mode
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP and home.stat().st_uid == os.geteuid():
+        # Mostly the group is the user's own: many systems make folders so.
+        home.chmod(stat.S_IMODE(mode & ~stat.S_IWGRP))
 
 
 def lock_home(home: Path, patience: float) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.home import prepare_home
+from pricing_pipeline.own_files import foreign_hand
 from pricing_pipeline.sealing import Keyring, new_key
 from pricing_pipeline.settings import Settings
 
@@ -106,6 +107,8 @@ def _read(path: Path) -> Keyring:
     try:
         if path.stat().st_mode & _TOO_OPEN:
             raise SettingsError(f"the master keys in {path} are open to others. Close them: chmod 600 {path}")
+        if (fault := foreign_hand(path)) is not None:
+            raise SettingsError(f"the master keys in {path} are not safe: the file {fault}.")
         return Keyring.parse(_lines(path))
     except (FileNotFoundError, NotADirectoryError):
         raise NoMasterKey(

@@ -59,7 +59,7 @@ def open_log(path: Path) -> int:
     """Open a log file for appending, moving a large old one aside first; the caller closes the descriptor."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rotate_log(path)
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
@@ -73,7 +73,9 @@ def rotate_log(path: Path, limit: int = LOG_LIMIT) -> bool:
             return False
     except FileNotFoundError:
         return False
-    shutil.copyfile(path, path.with_name(path.name + ".1"))
+    older = path.with_name(path.name + ".1")
+    older.unlink(missing_ok=True)  # a link that somebody put there is not written through
+    shutil.copyfile(path, older)
     os.truncate(path, 0)
     return True
 

@@ -27,6 +27,7 @@ from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey, SettingsError
+from pricing_pipeline.own_files import foreign_hand
 from pricing_pipeline.ports import LOOPBACK, require_free_port
 from pricing_pipeline.probes import answers_grpc, answers_http, listens
 from pricing_pipeline.processes import without_libpq_variables
@@ -212,8 +213,8 @@ def _code_socket(home: Path) -> Path:
         digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
         folder = Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-            raise SettingsError(f"{folder} belongs to someone else; set PRICING_HOME to a shorter path.")
+        if folder.is_symlink() or foreign_hand(folder) is not None:
+            raise SettingsError(f"{folder} is somebody else's; set PRICING_HOME to a shorter path.")
         socket_path = folder / "code.sock"
     socket_path.unlink(missing_ok=True)
     return socket_path

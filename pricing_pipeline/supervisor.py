@@ -68,9 +68,11 @@ class Supervisor:
     # ── Beginning and end ────────────────────────────────────────────────────────────────────────
 
     def __enter__(self) -> Self:
-        prepare_home(self.home)
-        self._lock = lock_home(self.home, patience=self._grace + 10)
         with contextlib.ExitStack() as undo:
+            # Whatever any process makes, sockets and logs too, is closed to others.
+            undo.callback(os.umask, os.umask(0o077))
+            prepare_home(self.home)
+            self._lock = lock_home(self.home, patience=self._grace + 10)
             undo.callback(os.close, self._lock)
             self._foreign = descendants(os.getpid())
             # Only if supervisor and guardian were killed together is there anything to find.

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
+from pricing_pipeline.own_files import foreign_hand
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
@@ -77,6 +78,11 @@ class Remembered:
     def load(cls, path: Path) -> Remembered | None:
         """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
         try:
+            if (fault := foreign_hand(path)) is not None:
+                raise EmbeddedServerError(
+                    f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another "
+                    "folder."
+                )
             return cls(**json.loads(path.read_text()))
         except FileNotFoundError:
             return None

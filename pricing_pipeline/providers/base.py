@@ -34,6 +34,8 @@ from pricing_pipeline.providers.values import json_number, spelling
 
 MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
+MAX_VALUES = 1_000_000
+"""Values that one answer may have; mfapi's list of all schemes has half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,9 @@ SchemaT = TypeVar("SchemaT", bound=Schema)
 
 
 def decode_json(provider: str, response: Response) -> object:
-    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift if it is none."""
+    """The JSON body with exact numbers (int or Decimal, never float). Raises SchemaDrift if it is none, or too much."""
     try:
-        return json.loads(
-            response.body, parse_float=json_number, parse_int=json_number, parse_constant=json_number
-        )
+        return _read_json(provider, response.body)
     except (ValueError, RecursionError):
         raise SchemaDrift(
             f"{provider} answered HTTP {response.status} with a body that is not JSON "
@@ -126,7 +126,16 @@ def decode_json(provider: str, response: Response) -> object:
         ) from None
 
 
-def decode_rows(response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
+def _read_json(provider: str, body: bytes) -> object:
+    # Sixteen kilobytes that unpack to millions of empty lists would take half a gigabyte.
+    if sum(body.count(sign) for sign in (b",", b"[", b"{")) > MAX_VALUES:
+        raise SchemaDrift(
+            f"{provider} sent more than the {MAX_VALUES} values that one answer may have. Nothing of it was read."
+        )
+    return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
+
+
+def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
     """The body with its long list under a name left empty, and that list by columns, where it is one of plain figures.
 
     None where it is not: `decode_json` reads every body.
@@ -136,7 +145,7 @@ def decode_rows(response: Response, name: str) -> tuple[dict[str, object], Rows]
         return None
     rest, rows = found
     try:
-        body = json.loads(rest, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
+        body = _read_json(provider, rest)
     except (ValueError, RecursionError):
         return None
     if not isinstance(body, dict) or body.get(name) != name:  # it was another list, of this name elsewhere

@@ -110,10 +110,10 @@ def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
         return None
     # One comma between two rows: what is left of all rows is as long as what is left of the first, times their number.
     count = (len(skeleton) + 1) // (len(first) + 1)
+    if skeleton != b",".join([first] * count) or rows.count(b'"') != 4 * len(names) * count:
+        return None
     letters = np.frombuffer(rows, dtype=np.uint8)
     quotes = np.flatnonzero(letters == ord('"'))
-    if skeleton != b",".join([first] * count) or len(quotes) != 4 * len(names) * count:
-        return None
     starts, ends = quotes.reshape(count, -1)[:, 2::4] + 1, quotes.reshape(count, -1)[:, 3::4]
     lengths = ends - starts
     # Between the quotes is nothing but figures, as in the first row; so outside of them there is none.

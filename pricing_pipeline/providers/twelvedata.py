@@ -370,7 +370,7 @@ def _plain(symbol: str, window: Window, response: Response, now: datetime) -> An
     """Bars of a span that is over, if every value of theirs is there and plain; None where anything is odd."""
     if response.status != 200 or window.end >= now.astimezone(UTC).date():
         return None
-    found = decode_rows(response, "values")
+    found = decode_rows(TwelveData.name, response, "values")
     if found is None:
         return None
     body, rows = found

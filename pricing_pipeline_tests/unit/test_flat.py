@@ -37,7 +37,7 @@ def decoded(text: bytes) -> list[dict[str, str]]:
 def test_b18_a_list_of_figures_is_read_by_columns(rows: tuple[str, ...]) -> None:
     text = body(*rows, behind=',"status":"ok"')
     assert decoded(text) == json.loads(text)["rows"]
-    found = decode_rows(Response(status=200, headers={}, body=text, wire_bytes=0), "rows")
+    found = decode_rows("fmp", Response(status=200, headers={}, body=text, wire_bytes=0), "rows")
     assert found is not None
     assert found[0] == json.loads(text) | {"rows": []}
 
@@ -86,7 +86,7 @@ def test_b18_a_list_of_the_name_elsewhere_is_not_taken_for_it() -> None:
         f"[{body(ROW).decode()}]".encode(),
         body(ROW, before='"rows": 5, "a":[', behind="]"),
     ):
-        found = decode_rows(Response(status=200, headers={}, body=text, wire_bytes=0), "rows")
+        found = decode_rows("fmp", Response(status=200, headers={}, body=text, wire_bytes=0), "rows")
         assert found is None or json.loads(text)["rows"] == [json.loads(ROW)]
 
 
@@ -107,7 +107,7 @@ def test_b18_whatever_is_spoilt_nothing_is_read_that_a_decoder_would_not_find(
     text = body(*rows).decode()
     for place, letter, cut in spoilt:
         text = text[: place % len(text)] + letter * (cut != 1) + text[place % len(text) + (cut > 0) :]
-    found = decode_rows(Response(status=200, headers={}, body=text.encode(), wire_bytes=0), "rows")
+    found = decode_rows("fmp", Response(status=200, headers={}, body=text.encode(), wire_bytes=0), "rows")
     if found is None:
         assert spoilt
         return
