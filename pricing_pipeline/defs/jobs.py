@@ -1,11 +1,11 @@
-"""Jobs: one, which holds the histories of all data types."""
+"""Jobs: one, which holds the histories and documents of all data types."""
 
 from __future__ import annotations
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pricing_pipeline.defs.ours import history_key
+from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 
 
@@ -17,7 +17,7 @@ def refresh_job(snapshot: RegistrySnapshot) -> UnresolvedAssetJobDefinition:
     """
     return dg.define_asset_job(
         "refresh",
-        selection=dg.AssetSelection.assets(*(history_key(name) for name in snapshot.names())),
+        selection=dg.AssetSelection.assets(*(stored_key(kind) for kind in snapshot.data_types)),
         description="Launched by hand, it fills the chosen months. Sensor and schedules have it drain the fetch queue: "
         "most-watched first, inside every provider's limits.",
         tags={"dagster/max_retries": "0"},

@@ -13,17 +13,27 @@ from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
+from pricing_pipeline.domain import DataType
 
 LABEL = "__repository__@pricing_pipeline"
 """How Dagster labels runs of the code location that workspace.yaml names."""
 
-_HISTORY = "price_history"
+_HISTORY, _DOCUMENT = "price_history", "document"
 _JOBS = frozenset({"refresh", "check_prices"})
 _PAGE = 100
 
 
 def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey([_HISTORY, data_type])
+
+
+def document_key(data_type: str) -> dg.AssetKey:
+    return dg.AssetKey([_DOCUMENT, data_type])
+
+
+def stored_key(kind: DataType) -> dg.AssetKey:
+    """The asset of all that is stored of a data type, which runs materialize."""
+    return (document_key if kind.fetcher.is_document else history_key)(kind.data_type)
 
 
 def latest_key(data_type: str) -> dg.AssetKey:
@@ -35,22 +45,34 @@ class Ours:
     """What belongs to one code location: the label of its runs, and the data types whose assets are in it."""
 
     label: str
-    data_types: tuple[str, ...]
+    prices: tuple[str, ...]
+    documents: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, context: dg.SensorEvaluationContext, data_types: Sequence[str]) -> "Ours":
+    def of(cls, context: dg.SensorEvaluationContext, data_types: Sequence[DataType]) -> "Ours":
         """Of the code location that a sensor ticks in."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
-        return cls(label, tuple(data_types))
+        prices = tuple(kind.data_type for kind in data_types if not kind.fetcher.is_document)
+        documents = tuple(kind.data_type for kind in data_types if kind.fetcher.is_document)
+        return cls(label, prices, documents)
 
     @property
     def latest(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(latest_key, self.data_types))
+        return frozenset(map(latest_key, self.prices + self.documents))
 
     @property
     def histories(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(history_key, self.data_types))
+        return frozenset(map(history_key, self.prices))
+
+    @property
+    def moved(self) -> frozenset[dg.AssetKey]:
+        """Keys of earlier releases, which kept documents among the histories."""
+        return frozenset(map(history_key, self.documents))
+
+    @property
+    def _assets(self) -> frozenset[dg.AssetKey]:
+        return self.latest | self.histories | self.moved | frozenset(map(document_key, self.documents))
 
     def runs(self, instance: dg.DagsterInstance, wanted: dg.RunsFilter) -> Iterator[dg.DagsterRun]:
         """Our runs of those that are wanted, the oldest first. Others may have definitions beside ours."""
@@ -62,7 +84,7 @@ class Ours:
     def _is_of_ours(self, run: dg.DagsterRun) -> bool:
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in _JOBS or (bool(chosen) and chosen <= self.latest | self.histories)
+        return run.job_name in _JOBS or (bool(chosen) and chosen <= self._assets)
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:
@@ -105,4 +127,4 @@ def _is_our_backfill(backfill: PartitionBackfill) -> bool:
     if (origin := backfill.partition_set_origin) is not None:
         return origin.repository_origin.get_label() == LABEL
     keys = backfill.asset_selection or ()
-    return bool(keys) and all(key.path[0] == _HISTORY for key in keys)
+    return bool(keys) and all(key.path[0] in (_HISTORY, _DOCUMENT) for key in keys)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline import backfills, checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs.ours import document_key, history_key, latest_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after, months_of
@@ -31,7 +32,7 @@ LATE_ROWS = 5
 
 
 class Reporter:
-    """Writes a run's events: materializations of histories, observations of latest prices."""
+    """Writes a run's events: materializations of histories and documents, observations of latest prices."""
 
     def __init__(self, context: dg.AssetExecutionContext, engine: Engine, allowances: Allowances) -> None:
         self._context = context
@@ -66,11 +67,18 @@ class Reporter:
                     self._uncounted[tally.data_type].discard(month)
                 # What was done for all its months would look as if it were of each.
                 self._tell(tally.data_type, month, {**(work if month == max(tally.months) else {}), **rows})
+            if tally.documents:
+                self._context.log_event(
+                    dg.AssetMaterialization(
+                        document_key(tally.data_type),
+                        metadata={**work, "documents": dg.MetadataValue.int(tally.documents)},
+                    )
+                )
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
                 dg.AssetObservation(
-                    ["latest_price", tally.data_type],
+                    latest_key(tally.data_type),
                     metadata={
                         **work,
                         **serving(served.get(tally.data_type)),
@@ -123,9 +131,7 @@ class Reporter:
     def _tell(self, data_type: str, month: date, metadata: Metadata) -> None:
         self._told.add((data_type, month))
         self._context.log_event(
-            dg.AssetMaterialization(
-                ["price_history", data_type], partition=month.isoformat(), metadata=metadata
-            )
+            dg.AssetMaterialization(history_key(data_type), partition=month.isoformat(), metadata=metadata)
         )
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
@@ -152,7 +158,7 @@ class Reporter:
                 told = Told(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
-                        ["price_history", backfill.data_type], metadata=_how_far(backfill, progress)
+                        history_key(backfill.data_type), metadata=_how_far(backfill, progress)
                     )
                 )
 

@@ -48,7 +48,8 @@ def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 def _is_backfill(run: dg.DagsterRun) -> bool:
     chosen = {key.path[0] for key in run.asset_selection or ()}
-    return DRAIN_TAG not in run.tags and (run.job_name == "refresh" or chosen == {"price_history"})
+    is_of_ours = bool(chosen) and chosen <= {"price_history", "document"}
+    return DRAIN_TAG not in run.tags and (run.job_name == "refresh" or is_of_ours)
 
 
 def _is_silent(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
