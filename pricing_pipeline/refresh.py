@@ -213,11 +213,16 @@ class Refresher:
         """Work until every task of a backfill is finished, whoever finished it."""
         return self.follow(lambda connection: _progress(connection, backfill), on_progress)
 
-    def fetch_now(self, data_type: str, symbols: Sequence[str] | None = None) -> Progress:
+    def fetch_now(
+        self,
+        data_type: str,
+        symbols: Sequence[str] | None = None,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> Progress:
         """Fetch what people watch or hold of a data type, or some of it, however fresh it is."""
         with self._autocommit.connect() as connection:
             tasks = demand.fetch_now(connection, data_type, symbols)
-        return self.follow(lambda connection: Progress(*demand.how_far(connection, tasks)))
+        return self.follow(lambda connection: Progress(*demand.how_far(connection, tasks)), on_progress)
 
     def follow(
         self,

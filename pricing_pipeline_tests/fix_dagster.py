@@ -185,15 +185,20 @@ _EVENTS = {
 
 
 def a_run(
-    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: Mapping[str, str] | None = None
+    instance: dg.DagsterInstance,
+    status: dg.DagsterRunStatus,
+    tags: Mapping[str, str] | None = None,
+    job: str = "refresh",
+    location: str = "pricing_pipeline",
 ) -> dg.DagsterRun:
-    """A run of our job that has come as far as `status`; nothing carries it out."""
+    """A run of a job of our code location, or another, that has come as far as `status`; nothing carries it out."""
+    origin = InProcessCodeLocationOrigin(_ORIGIN.loadable_target_origin, location_name=location)
     run = create_run_for_test(
         instance,
-        job_name="refresh",
+        job_name=job,
         status=dg.DagsterRunStatus.NOT_STARTED,
         tags=tags,
-        remote_job_origin=RemoteRepositoryOrigin(_ORIGIN, "__repository__").get_job_origin("refresh"),
+        remote_job_origin=RemoteRepositoryOrigin(origin, "__repository__").get_job_origin(job),
     )
     return run if status is run.status else move(instance, run, status)
 

@@ -18,8 +18,8 @@ import dagster as dg
 
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
-from pricing_pipeline.defs.draining import DRAIN_TAG, drain
-from pricing_pipeline.defs.ours import latest_key, stored_key
+from pricing_pipeline.defs.draining import drain
+from pricing_pipeline.defs.ours import DRAIN_TAG, latest_key, stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot

@@ -95,7 +95,7 @@ def backfill(
             faults.append(registry.reason(error))  # no reason to leave out the other types
     is_current = window.start <= today <= window.end
     wanted_now = [kind for kind in kinds if is_current or kind.fetcher.is_document]
-    faults += filter(None, (_fetch_now(context, refresher, kind, symbols) for kind in wanted_now))
+    faults += filter(None, (_fetch_now(context, refresher, reporter, kind, symbols) for kind in wanted_now))
     failures = {}
     for plan in plans:
         _say_what_is_planned(context, reporter, plan, window, symbols)
@@ -118,10 +118,14 @@ def backfill(
 
 
 def _fetch_now(
-    context: dg.AssetExecutionContext, refresher: Refresher, kind: DataType, symbols: list[str] | None
+    context: dg.AssetExecutionContext,
+    refresher: Refresher,
+    reporter: Reporter,
+    kind: DataType,
+    symbols: list[str] | None,
 ) -> str | None:
     """Fetch what people watch or hold of a type; returns what went wrong."""
-    done = refresher.fetch_now(kind.data_type, symbols)
+    done = refresher.fetch_now(kind.data_type, symbols, reporter.steps(kind.data_type))
     if not done.tasks:
         say = context.log.warning if kind.history_from is None else context.log.info
         say(f"{kind.data_type}: nobody watches or holds any that can be fetched now")

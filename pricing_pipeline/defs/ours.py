@@ -18,8 +18,11 @@ from pricing_pipeline.domain import DataType
 LABEL = "__repository__@pricing_pipeline"
 """How Dagster labels runs of the code location that workspace.yaml names."""
 
+DRAIN_TAG = "pricing/drain"
+"""On runs that drain the queue; any other run of `refresh` or its assets is a backfill, whichever job it is of."""
+
+REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
 _HISTORY, _DOCUMENT = "price_history", "document"
-_JOBS = frozenset({"refresh", "check_prices"})
 _PAGE = 100
 
 
@@ -84,7 +87,7 @@ class Ours:
     def _is_of_ours(self, run: dg.DagsterRun) -> bool:
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in _JOBS or (bool(chosen) and chosen <= self._assets)
+        return run.job_name in (REFRESH_JOB, CHECKS_JOB) or (bool(chosen) and chosen <= self._assets)
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:

@@ -20,8 +20,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline import prices
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline.defs.draining import DRAIN_TAG
-from pricing_pipeline.defs.ours import Ours, made_here
+from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot

@@ -134,26 +134,37 @@ class Reporter:
             dg.AssetMaterialization(history_key(data_type), partition=month.isoformat(), metadata=metadata)
         )
 
+    def steps(self, data_type: str) -> Callable[[Progress], None]:
+        """A function that logs how far work is every few seconds, however long it waits: a run that is silent hangs."""
+        last = 0.0
+
+        def say(progress: Progress) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
+                last = now
+                done = progress.tasks - progress.open
+                self._context.log.info(
+                    f"{data_type}: {done} of {progress.tasks} tasks done, {progress.failed} failed"
+                )
+
+        return say
+
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
         """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
 
         At its begin, at its end and at tenths between them it observes the history, too: that is what the asset's page
         and its plots show while no month has been reported yet.
         """
-        last = 0.0
+        say = self.steps(backfill.data_type)
         told: Told | None = None
 
         def log(progress: Progress) -> None:
-            nonlocal last, told
+            nonlocal told
             now = time.monotonic()
             if progress.is_finished:
                 self._about_to_tell.add(backfill.data_type)
-            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
-                last = now
-                self._context.log.info(
-                    f"{backfill.data_type}: {progress.tasks - progress.open} of {progress.tasks} tasks done, "
-                    f"{progress.failed} failed"
-                )
+            say(progress)
             if progress.tasks and is_step(told, progress, now):
                 told = Told(progress, now)
                 self._context.log_event(
