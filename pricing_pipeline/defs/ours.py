@@ -1,13 +1,17 @@
 """What of a Dagster instance is ours. In one that others share, nothing else is read, changed or deleted."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.execution.backfill import PartitionBackfill  # internal like the next ones: pinned
+from dagster._core.definitions.partitions.schedule_type import (
+    ScheduleType,
+)  # internal like the next ones: pinned
+from dagster._core.definitions.partitions.subset import PartitionsSubset, TimeWindowPartitionsSubset
+from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
@@ -105,8 +109,11 @@ def made_here(instance: dg.DagsterInstance) -> bool:
         return is_made_here(Path(instance.root_directory), connection)
 
 
-def leave_others_alone(instance: dg.DagsterInstance) -> None:
-    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know."""
+def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
+    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know.
+
+    `our_types` tells the data types whose assets are ours at the moment.
+    """
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(ask)
@@ -120,14 +127,28 @@ def leave_others_alone(instance: dg.DagsterInstance) -> None:
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill)]
+        keys = frozenset(map(stored_key, our_types()))
+        return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
 
 
-def _is_our_backfill(backfill: PartitionBackfill) -> bool:
-    """One of a job names its code location, one of assets only their keys."""
+def _is_our_backfill(backfill: PartitionBackfill, keys: frozenset[dg.AssetKey]) -> bool:
+    """One of a job names its code location, one of assets only their keys and how these are partitioned."""
     if (origin := backfill.partition_set_origin) is not None:
         return origin.repository_origin.get_label() == LABEL
-    keys = backfill.asset_selection or ()
-    return bool(keys) and all(key.path[0] in (_HISTORY, _DOCUMENT) for key in keys)
+    if backfill.asset_backfill_data is None:
+        return False
+    target = backfill.asset_backfill_data.target_subset
+    return (
+        not target.is_empty
+        and target.asset_keys <= keys
+        and all(map(_are_months, target.partitions_subsets_by_asset_key.values()))
+    )
+
+
+def _are_months(partitions: PartitionsSubset[str]) -> bool:
+    return (
+        isinstance(partitions, TimeWindowPartitionsSubset)
+        and partitions.partitions_def.schedule_type is ScheduleType.MONTHLY
+    )
