@@ -67,7 +67,7 @@ def test_g6_terminating_a_run_cancels_its_backfill(stack: Stack) -> None:
 
 
 @pytest.mark.usefixtures("profiles")
-def test_g1_g6_materialize_all_is_green_with_the_sample_and_documents(stack: Stack) -> None:
+def test_g1_g6_the_runs_of_materialize_all_go_well_with_the_sample_and_documents(stack: Stack) -> None:
     """Months of all types, and what has none: Dagster starts a run of each kind."""
 
     def offered() -> list[dict[str, Any]] | None:
