@@ -95,6 +95,7 @@ class _InFlight:
     began: float
 
 
+OnProgress = Callable[[Progress], None]
 Report = Callable[[Sequence[Tally]], None]
 """Receives what was done since the last report, by data type; called from the draining thread."""
 
@@ -207,22 +208,20 @@ class Refresher:
             ).one()
         return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 
-    def backfill(
-        self, backfill: Backfill, on_progress: Callable[[Progress], None] = lambda progress: None
-    ) -> Progress:
+    def backfill(self, backfill: Backfill, on_progress: OnProgress = lambda progress: None) -> Progress:
         """Work until every task of a backfill is finished, whoever finished it."""
         return self.follow(lambda connection: _progress(connection, backfill), on_progress)
 
-    def fetch_now(self, data_type: str, symbols: Sequence[str] | None = None) -> Progress:
+    def fetch_now(
+        self, data_type: str, symbols: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
+    ) -> Progress:
         """Fetch what people watch or hold of a data type, or some of it, however fresh it is."""
         with self._autocommit.connect() as connection:
             tasks = demand.fetch_now(connection, data_type, symbols)
-        return self.follow(lambda connection: Progress(*demand.how_far(connection, tasks)))
+        return self.follow(lambda connection: Progress(*demand.how_far(connection, tasks)), on_progress)
 
     def follow(
-        self,
-        ask: Callable[[Connection], Progress],
-        on_progress: Callable[[Progress], None] = lambda progress: None,
+        self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
     ) -> Progress:
         """Work at the common queue, where live work goes first, until tasks are finished as `ask` tells."""
         progress, asked = Progress(0, 0, 0), -_POLL_SECONDS

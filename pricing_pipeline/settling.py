@@ -12,7 +12,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -292,11 +291,6 @@ def _store(
     for (kind, message), symbols in _by_reason(failures).items():
         queue.fail(connection, [ids[symbol] for symbol in symbols], call.claim_token, kind, message)
     finish([ids[symbol] for symbol in done])
-    # Documents are told in the month in which we came to believe them: theirs may be years ago, or to come.
-    months = months_of(of_symbols(observations, stored.keys() - failed))
-    if answer.documents:
-        this_month = call.claimed_at.astimezone(UTC).date().replace(day=1)
-        months[this_month] += sum(1 for document in answer.documents if document.symbol in stored)
     return Tally(
         call.data_type,
         added=sum(row.added for row in stored.values()),
@@ -304,8 +298,9 @@ def _store(
         failed=len(failures),
         held=len(doubts),
         trimmed=trimmed_of(observations),
+        documents=sum(1 for document in answer.documents if document.symbol in stored),
         symbols=set(done),
-        months=months,
+        months=months_of(of_symbols(observations, stored.keys() - failed)),
     )
 
 

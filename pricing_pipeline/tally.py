@@ -12,8 +12,8 @@ class Tally:
     """What was done for one data type since the last report.
 
     `latest_calls` are those of the `calls` that asked for latest prices, the others asked for spans of days;
-    `months` counts rows by the UTC month's first day; `held` counts values that went into the quarantine, `trimmed`
-    bars that are believed without some of their parts.
+    `months` counts rows of prices by the UTC month's first day, `documents` documents; `held` counts values that went
+    into the quarantine, `trimmed` bars that are believed without some of their parts.
     """
 
     data_type: str
@@ -25,6 +25,7 @@ class Tally:
     failed: int = 0
     held: int = 0
     trimmed: int = 0
+    documents: int = 0
     symbols: set[str] = field(default_factory=set)
     months: Counter[date] = field(default_factory=Counter)
     providers: set[str] = field(default_factory=set)
@@ -43,6 +44,7 @@ class Tally:
         self.failed += other.failed
         self.held += other.held
         self.trimmed += other.trimmed
+        self.documents += other.documents
         self.symbols |= other.symbols
         self.months.update(other.months)
         self.providers |= other.providers

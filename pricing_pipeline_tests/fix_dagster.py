@@ -65,6 +65,13 @@ class Stage:
         ]
         return spec
 
+    def stored(self, data_type: str) -> dg.AssetKey:
+        """The asset that runs materialize of a data type."""
+        (key,) = (
+            key for key in self.repository.asset_graph.materializable_asset_keys if key.path[-1] == data_type
+        )
+        return key
+
     def tick(self, sensor: str, cursor: str | None = None) -> SensorExecutionData:
         """Evaluate a sensor as the daemon has it evaluated; nothing of its outcome is carried out."""
         context = dg.build_sensor_context(
@@ -89,14 +96,14 @@ class Stage:
             return self.repository.get_schedule_def(schedule).evaluate_tick(context)
 
     def drain(
-        self, *data_types: str, partition: str, tags: dict[str, str] | None = None, **options: Any
+        self, *data_types: str, partition: str | None, tags: dict[str, str] | None = None, **options: Any
     ) -> dg.ExecuteInProcessResult:
         """Run the refresh job for these types, as the sensor requests it."""
         return self.definitions.resolve_job_def("refresh").execute_in_process(
             instance=self.instance,
             run_config=_QUIET,
             partition_key=partition,
-            asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
+            asset_selection=[self.stored(name) for name in data_types],
             tags={**drain_tags(), **(tags or {})},
             **options,
         )
@@ -104,15 +111,16 @@ class Stage:
     def backfill(
         self,
         *data_types: str,
-        first: str,
-        last: str,
+        first: str | None = None,
+        last: str | None = None,
         tags: dict[str, str] | None = None,
         raise_on_error: bool = True,
         job: str | None = None,
         config: dict[str, Any] | None = None,
         **options: Any,
     ) -> dg.ExecuteInProcessResult:
-        """Run what the UI launches for a range of months: of Dagster's own job, or of the job with this name."""
+        """Run what the UI launches for a range of months, or without any: of Dagster's own job, or of the one named."""
+        months = {RANGE_START: first, RANGE_END: last} if first and last else {}
         chosen = (
             self.definitions.resolve_job_def(job)
             if job
@@ -121,8 +129,8 @@ class Stage:
         return chosen.execute_in_process(
             instance=self.instance,
             run_config={**_QUIET, "ops": {"refresh_prices": {"config": config or {}}}},
-            asset_selection=[dg.AssetKey(["price_history", name]) for name in data_types],
-            tags={RANGE_START: first, RANGE_END: last, **OF_OURS, **(tags or {})},
+            asset_selection=[self.stored(name) for name in data_types],
+            tags={**months, **OF_OURS, **(tags or {})},
             raise_on_error=raise_on_error,
             **options,
         )
@@ -184,15 +192,20 @@ _EVENTS = {
 
 
 def a_run(
-    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: Mapping[str, str] | None = None
+    instance: dg.DagsterInstance,
+    status: dg.DagsterRunStatus,
+    tags: Mapping[str, str] | None = None,
+    job: str = "refresh",
+    location: str = "pricing_pipeline",
 ) -> dg.DagsterRun:
-    """A run of our job that has come as far as `status`; nothing carries it out."""
+    """A run of a job of our code location, or another, that has come as far as `status`; nothing carries it out."""
+    origin = InProcessCodeLocationOrigin(_ORIGIN.loadable_target_origin, location_name=location)
     run = create_run_for_test(
         instance,
-        job_name="refresh",
+        job_name=job,
         status=dg.DagsterRunStatus.NOT_STARTED,
         tags=tags,
-        remote_job_origin=RemoteRepositoryOrigin(_ORIGIN, "__repository__").get_job_origin("refresh"),
+        remote_job_origin=RemoteRepositoryOrigin(origin, "__repository__").get_job_origin(job),
     )
     return run if status is run.status else move(instance, run, status)
 

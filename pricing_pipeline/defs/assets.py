@@ -1,6 +1,8 @@
 """Assets: two per data type, built from the registry, and the sources that their lineage starts from.
 
-`price_history/<type>` is materializable, by drains and by backfills. `latest_price/<type>` is external:
+`price_history/<type>`, of documents `document/<type>`, is materializable, by drains and by people who want a past
+filled or the latest fetched now. Documents have no months: what they are about may be years ago, or to come.
+`latest_price/<type>` is external:
 it carries the freshness policy and is fed by events. They are two because Dagster judges freshness by an
 asset's last materialization, whatever its partition: a backfill of 2010 would make a stale asset look fresh.
 """
@@ -16,8 +18,8 @@ import dagster as dg
 
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
-from pricing_pipeline.defs.draining import DRAIN_TAG, drain
-from pricing_pipeline.defs.ours import SUBSCRIPTIONS, history_key, latest_key, provider_key
+from pricing_pipeline.defs.draining import drain
+from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -149,7 +151,7 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
     return [
         dg.AssetSpec(
             latest_key(kind.data_type),
-            deps=[history_key(kind.data_type)],
+            deps=[stored_key(kind)],
             group_name="latest_document" if kind.fetcher.is_document else "latest_price",
             kinds={"postgres", "table"},
             description=f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
@@ -174,13 +176,14 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
 
 
 def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
-    """All histories as one multi-asset: one process, one pool, one order of priority over all types."""
+    """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
+    partitions = months(snapshot)
 
     @dg.multi_asset(
         name="refresh_prices",
         specs=[
             dg.AssetSpec(
-                history_key(kind.data_type),
+                stored_key(kind),
                 deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
                 group_name="documents" if kind.fetcher.is_document else "price_history",
                 kinds={"python", "postgres"},
@@ -194,11 +197,11 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 },
                 tags={"strategy": kind.refresh_strategy},
                 owners=_owners(kind),
+                partitions_def=None if kind.fetcher.is_document else partitions,
                 skippable=True,
             )
             for kind in snapshot.data_types
         ],
-        partitions_def=months(snapshot),
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -258,7 +261,10 @@ def _history_table(kind: DataType) -> str:
 
 def _history_sentence(kind: DataType) -> str:
     if kind.fetcher.is_document:
-        return "What changes leaves a revision in pricing.document_revisions; there is nothing to backfill."
+        return (
+            "What changes leaves a revision in pricing.document_revisions; there is nothing to backfill. Materialize "
+            "fetches what is watched or held now."
+        )
     if kind.history_from is None:
         return "History grows as quotes arrive; its provider has none to backfill."
     return f"History from {kind.history_from} can be backfilled: choose months under Materialize."

@@ -1,5 +1,7 @@
 """What a run does that a person has asked for: fill the months of its partitions, and today, fetch what people look at.
 
+Documents have no months. A run that selects them fetches what people look at of them, whatever its partitions.
+
 A type that has no history there is no reason to fail: months are shared by all types, and "Materialize all" means
 what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
 """
@@ -12,6 +14,7 @@ from pydantic import Field
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import backfills, registry
+from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain import DataType, Window
@@ -69,18 +72,20 @@ def backfill(
 ) -> None:
     """Fill the months of the run's partitions, of the types that it has selected.
 
-    The current month is what is fetched now, too: the latest of what people watch or hold of these types.
+    The current month is what is fetched now, too: the latest of what people watch or hold of these types. So are
+    documents.
     """
-    window, symbols = _window(context, config), config.chosen()
-    selected = {key.path[-1] for key in context.selected_asset_keys}
-    kinds = sorted((k for k in snapshot.data_types if k.data_type in selected), key=lambda k: k.data_type)
+    selected = (kind for kind in snapshot.data_types if stored_key(kind) in context.selected_asset_keys)
+    kinds = sorted(selected, key=lambda kind: kind.data_type)
+    prices = [kind for kind in kinds if not kind.fetcher.is_document]
     today = datetime.now(UTC).date()
-    plans, faults = [], []
-    for kind in kinds:
-        if kind.history_from is None and window.start >= today.replace(day=1):
-            continue  # of the month that has begun there is nothing to fill, but what comes now
+    window, symbols = _window(context, config) if prices else Window(today, today), config.chosen()
+    plans, faults, without_history = [], [], {}
+    for kind in prices:
         if reason := _no_history(kind, window):
-            context.log.warning(reason)
+            without_history[kind.data_type] = reason
+            if window.start < today.replace(day=1):  # of the month that has begun comes what is fetched now
+                context.log.warning(reason)
             continue
         try:
             plans.append(refresher.plan_backfill(kind.data_type, window, symbols))
@@ -88,8 +93,11 @@ def backfill(
             if getattr(error.orig, "sqlstate", None) != _REFUSED:
                 raise
             faults.append(registry.reason(error))  # no reason to leave out the other types
-    if window.start <= today <= window.end:
-        faults += filter(None, (_fetch_now(context, refresher, kind, symbols) for kind in kinds))
+    is_current = window.start <= today <= window.end
+    wanted_now = [kind for kind in kinds if is_current or kind.fetcher.is_document]
+    faults += filter(None, (_fetch_now(context, refresher, reporter, kind, symbols) for kind in wanted_now))
+    for name, reason in without_history.items():
+        reporter.report_unfillable(name, window, reason)
     failures = {}
     for plan in plans:
         _say_what_is_planned(context, reporter, plan, window, symbols)
@@ -112,10 +120,16 @@ def backfill(
 
 
 def _fetch_now(
-    context: dg.AssetExecutionContext, refresher: Refresher, kind: DataType, symbols: list[str] | None
+    context: dg.AssetExecutionContext,
+    refresher: Refresher,
+    reporter: Reporter,
+    kind: DataType,
+    symbols: list[str] | None,
 ) -> str | None:
     """Fetch what people watch or hold of a type; returns what went wrong."""
-    done = refresher.fetch_now(kind.data_type, symbols)
+    done = refresher.fetch_now(kind.data_type, symbols, reporter.steps(kind.data_type))
+    if kind.fetcher.is_document and not done.failed:
+        reporter.report_documents(kind.data_type, done.tasks)
     if not done.tasks:
         say = context.log.warning if kind.history_from is None else context.log.info
         say(f"{kind.data_type}: nobody watches or holds any that can be fetched now")

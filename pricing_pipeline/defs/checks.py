@@ -14,7 +14,7 @@ import dagster as dg
 from sqlalchemy import Connection
 
 from pricing_pipeline import checks, demand
-from pricing_pipeline.defs.ours import latest_key
+from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -378,7 +378,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
 def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
     """Check every hour once there is anything to check."""
     job = dg.define_asset_job(
-        "check_prices",
+        CHECKS_JOB,
         selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
         description="Evaluates the checks of latest prices and of the histories behind them.",
         executor_def=dg.in_process_executor,

@@ -35,7 +35,9 @@ from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 
 from pricing_pipeline.defs.ours import LABEL, leave_others_alone, made_here, only
+from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
+from pricing_pipeline.settings import load_settings
 
 _UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
@@ -61,7 +63,8 @@ def main() -> None:
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
         if not made_here(instance):
-            leave_others_alone(instance)
+            settings = load_settings()
+            leave_others_alone(instance, lambda: last_good(settings).data_types)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         go_on_when_the_clock_is_set_back()

@@ -2,11 +2,9 @@
 
 import dagster as dg
 
+from pricing_pipeline.defs.ours import DRAIN_TAG
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import load_settings
-
-DRAIN_TAG = "pricing/drain"
-"""On runs that drain the queue; a run of `price_history` without it is a backfill, whichever job it is of."""
 
 _MAX_RUNTIME_TAG = "dagster/max_runtime"
 _PRIORITY_TAG = "dagster/priority"

@@ -7,18 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.execution.backfill import PartitionBackfill  # internal like the next ones: pinned
+from dagster._core.definitions.partitions.schedule_type import (
+    ScheduleType,
+)  # internal like the next ones: pinned
+from dagster._core.definitions.partitions.subset import PartitionsSubset, TimeWindowPartitionsSubset
+from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
+from pricing_pipeline.domain import DataType
 
 LABEL = "__repository__@pricing_pipeline"
 """How Dagster labels runs of the code location that workspace.yaml names."""
 
-_HISTORY = "price_history"
-_JOBS = frozenset({"refresh", "check_prices"})
+DRAIN_TAG = "pricing/drain"
+"""On runs that drain the queue; any other run of `refresh` or its assets is a backfill, whichever job it is of."""
+
+REFRESH_JOB, CHECKS_JOB = "refresh", "check_prices"
+_HISTORY, _DOCUMENT = "price_history", "document"
 _PAGE = 100
 
 
@@ -33,6 +41,15 @@ def history_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey([_HISTORY, data_type])
 
 
+def document_key(data_type: str) -> dg.AssetKey:
+    return dg.AssetKey([_DOCUMENT, data_type])
+
+
+def stored_key(kind: DataType) -> dg.AssetKey:
+    """The asset of all that is stored of a data type, which runs materialize."""
+    return (document_key if kind.fetcher.is_document else history_key)(kind.data_type)
+
+
 def latest_key(data_type: str) -> dg.AssetKey:
     return dg.AssetKey(["latest_price", data_type])
 
@@ -42,25 +59,40 @@ class Ours:
     """What belongs to one code location: the label of its runs, and whose assets are in it."""
 
     label: str
-    data_types: tuple[str, ...]
+    prices: tuple[str, ...]
+    documents: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, context: dg.SensorEvaluationContext, data_types: Sequence[str], providers: Iterable[str] = ()
+        cls,
+        context: dg.SensorEvaluationContext,
+        data_types: Sequence[DataType],
+        providers: Iterable[str] = (),
     ) -> "Ours":
         """Of the code location that a sensor ticks in."""
         location = context.code_location_origin
         label = f"{context.repository_name}@{location.location_name}" if location else LABEL
-        return cls(label, tuple(data_types), tuple(providers))
+        prices = tuple(kind.data_type for kind in data_types if not kind.fetcher.is_document)
+        documents = tuple(kind.data_type for kind in data_types if kind.fetcher.is_document)
+        return cls(label, prices, documents, tuple(providers))
 
     @property
     def latest(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(latest_key, self.data_types))
+        return frozenset(map(latest_key, self.prices + self.documents))
 
     @property
     def histories(self) -> frozenset[dg.AssetKey]:
-        return frozenset(map(history_key, self.data_types))
+        return frozenset(map(history_key, self.prices))
+
+    @property
+    def moved(self) -> frozenset[dg.AssetKey]:
+        """Keys of earlier releases, which kept documents among the histories."""
+        return frozenset(map(history_key, self.documents))
+
+    @property
+    def _assets(self) -> frozenset[dg.AssetKey]:
+        return self.latest | self.histories | self.moved | frozenset(map(document_key, self.documents))
 
     @property
     def sources(self) -> frozenset[dg.AssetKey]:
@@ -76,7 +108,7 @@ class Ours:
     def _is_of_ours(self, run: dg.DagsterRun) -> bool:
         chosen = {*(run.asset_selection or ())}
         chosen |= {check.asset_key for check in run.asset_check_selection or ()}
-        return run.job_name in _JOBS or (bool(chosen) and chosen <= self.latest | self.histories)
+        return run.job_name in (REFRESH_JOB, CHECKS_JOB) or (bool(chosen) and chosen <= self._assets)
 
 
 def only(wanted: dg.RunsFilter | None, label: str) -> dg.RunsFilter:
@@ -94,8 +126,11 @@ def made_here(instance: dg.DagsterInstance) -> bool:
         return is_made_here(Path(instance.root_directory), connection)
 
 
-def leave_others_alone(instance: dg.DagsterInstance) -> None:
-    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know."""
+def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
+    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know.
+
+    `our_types` tells the data types whose assets are ours at the moment.
+    """
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(ask)
@@ -109,14 +144,28 @@ def leave_others_alone(instance: dg.DagsterInstance) -> None:
     everybodys = instance.get_backfills
 
     def backfills(*args: Any, **options: Any) -> Sequence[PartitionBackfill]:
-        return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill)]
+        keys = frozenset(map(stored_key, our_types()))
+        return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
 
 
-def _is_our_backfill(backfill: PartitionBackfill) -> bool:
-    """One of a job names its code location, one of assets only their keys."""
+def _is_our_backfill(backfill: PartitionBackfill, keys: frozenset[dg.AssetKey]) -> bool:
+    """One of a job names its code location, one of assets only their keys and how these are partitioned."""
     if (origin := backfill.partition_set_origin) is not None:
         return origin.repository_origin.get_label() == LABEL
-    keys = backfill.asset_selection or ()
-    return bool(keys) and all(key.path[0] == _HISTORY for key in keys)
+    if backfill.asset_backfill_data is None:
+        return False
+    target = backfill.asset_backfill_data.target_subset
+    return (
+        not target.is_empty
+        and target.asset_keys <= keys
+        and all(map(_are_months, target.partitions_subsets_by_asset_key.values()))
+    )
+
+
+def _are_months(partitions: PartitionsSubset[str]) -> bool:
+    return (
+        isinstance(partitions, TimeWindowPartitionsSubset)
+        and partitions.partitions_def.schedule_type is ScheduleType.MONTHLY
+    )

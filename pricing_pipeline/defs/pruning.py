@@ -20,8 +20,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline import prices
 from pricing_pipeline.defs.checks import CHECKS
-from pricing_pipeline.defs.draining import DRAIN_TAG
-from pricing_pipeline.defs.ours import Ours, made_here
+from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -56,12 +55,13 @@ def prune_dagster(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext, database: PricingDatabase) -> dg.SkipReason:
         now = datetime.now(UTC)
-        ours = Ours.of(context, snapshot.names(), snapshot.providers)
+        ours = Ours.of(context, snapshot.data_types, snapshot.providers)
         runs = prune_runs(context.instance, ours, database.engine, now)
         if not made_here(context.instance):
             return dg.SkipReason(
                 f"removed {runs} old runs; the storage was not made by `pricing-pipeline up`, so reports stay"
             )
+        forget_moved(context.instance, ours)
         reports = prune_reports(context.instance, ours, now)
         return dg.SkipReason(f"removed {runs} old runs and {reports} old reports")
 
@@ -100,6 +100,12 @@ def prune_reports(instance: dg.DagsterInstance, ours: Ours, now: datetime) -> in
     with storage.index_connection() as connection:
         removed = int(connection.execute(old).rowcount)
         return removed + int(connection.execute(_old_checks(keys, now)).rowcount)
+
+
+def forget_moved(instance: dg.DagsterInstance, ours: Ours) -> None:
+    """Take out of the catalog what earlier releases told of keys that no asset has any more."""
+    if left := list(filter(instance.has_asset_key, ours.moved)):
+        instance.wipe_assets(left)
 
 
 def _old_checks(keys: list[str], now: datetime) -> sa.Delete:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline import backfills, checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.defs.ours import document_key, history_key, latest_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
 from pricing_pipeline.domain import Window, months_after, months_of
@@ -29,7 +30,7 @@ LATE_ROWS = 5
 
 
 class Reporter:
-    """Writes a run's events: of histories, and observations of latest prices.
+    """Writes a run's events: of histories, materializations of documents, observations of latest prices.
 
     A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it, or while
     it is being lived through. What came of other months is observed.
@@ -71,11 +72,18 @@ class Reporter:
                     self._unfinished[tally.data_type].add(month)
                 elif not sizes[tally.data_type]:
                     self._unsized.add(tally.data_type)
+            if tally.documents:
+                self._context.log_event(
+                    dg.AssetMaterialization(
+                        document_key(tally.data_type),
+                        metadata={**work, "documents": dg.MetadataValue.int(tally.documents)},
+                    )
+                )
             if not tally.latest_calls:
                 continue  # spans of days say nothing about latest prices
             self._context.log_event(
                 dg.AssetObservation(
-                    ["latest_price", tally.data_type],
+                    latest_key(tally.data_type),
                     metadata={
                         **work,
                         **serving(served.get(tally.data_type)),
@@ -93,7 +101,7 @@ class Reporter:
         with self._engine.connect() as connection:
             for name in self._unsized - self._unfinished.keys():
                 if size := asset_size(connection, name, is_once=True):
-                    self._context.log_event(dg.AssetObservation(["price_history", name], metadata=size))
+                    self._context.log_event(dg.AssetObservation(history_key(name), metadata=size))
             for name, months in self._unfinished.items():
                 held = checks.month_rows(connection, name, sorted(months), is_once=True)
                 lacking = checks.lacking(connection, name, sorted(months))
@@ -119,12 +127,26 @@ class Reporter:
     def _tell(self, data_type: str, month: date, metadata: Metadata, *, is_filled: bool) -> None:
         self._told.add((data_type, month))
         event = dg.AssetMaterialization if is_filled else dg.AssetObservation
-        self._context.log_event(
-            event(["price_history", data_type], partition=month.isoformat(), metadata=metadata)
-        )
+        self._context.log_event(event(history_key(data_type), partition=month.isoformat(), metadata=metadata))
 
     def _tell_judged(self, data_type: str, month: date, metadata: Metadata, lacking: checks.Lacking) -> None:
         self._tell(data_type, month, metadata | _said_of_lacking(lacking), is_filled=not lacking.symbols)
+
+    def steps(self, data_type: str) -> Callable[[Progress], None]:
+        """A function that logs how far work is every few seconds, however long it waits: a run that is silent hangs."""
+        last = 0.0
+
+        def say(progress: Progress) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
+                last = now
+                done = progress.tasks - progress.open
+                self._context.log.info(
+                    f"{data_type}: {done} of {progress.tasks} tasks done, {progress.failed} failed"
+                )
+
+        return say
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
         """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
@@ -132,25 +154,20 @@ class Reporter:
         At its begin, at its end and at tenths between them it observes the history, too: that is what the asset's page
         and its plots show while no month has been reported yet.
         """
-        last = 0.0
+        say = self.steps(backfill.data_type)
         told: Told | None = None
 
         def log(progress: Progress) -> None:
-            nonlocal last, told
+            nonlocal told
             now = time.monotonic()
             if progress.is_finished:
                 self._about_to_tell.add(backfill.data_type)
-            if now - last >= _PROGRESS_SECONDS or progress.is_finished:
-                last = now
-                self._context.log.info(
-                    f"{backfill.data_type}: {progress.tasks - progress.open} of {progress.tasks} tasks done, "
-                    f"{progress.failed} failed"
-                )
+            say(progress)
             if progress.tasks and is_step(told, progress, now):
                 told = Told(progress, now)
                 self._context.log_event(
                     dg.AssetObservation(
-                        ["price_history", backfill.data_type], metadata=_how_far(backfill, progress)
+                        history_key(backfill.data_type), metadata=_how_far(backfill, progress)
                     )
                 )
 
@@ -170,6 +187,28 @@ class Reporter:
             self._tell_judged(backfill.data_type, month, told, lacking[month])
         self._unfinished.pop(backfill.data_type, None)
         self._about_to_tell.discard(backfill.data_type)
+
+    def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
+        """Report the months of a type as they are, where none of its past can be fetched.
+
+        None of them lacks anything, and Dagster takes a backfill for failed while a month of it was never reported.
+        """
+        months = months_of(window)
+        with self._engine.connect() as connection:
+            held = prices.months(
+                connection, data_type, months[0], months_after(months[-1], 1) - timedelta(days=1)
+            )
+        reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
+        for month in months:
+            told = month_metadata(*held.get(month, (0, 0))) | reason
+            self._tell(data_type, month, told, is_filled=True)
+
+    def report_documents(self, data_type: str, confirmed: int) -> None:
+        """Report that a run's documents are as new as can be; a drain may have brought them, or nobody watches any."""
+        told: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
+        with self._engine.connect() as connection:
+            told |= asset_size(connection, data_type, is_once=True)
+        self._context.log_event(dg.AssetMaterialization(document_key(data_type), metadata=told))
 
     def cancelled(self, backfill: Backfill) -> int:
         """How many tasks of a backfill people have called off."""

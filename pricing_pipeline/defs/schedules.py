@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline import demand
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import history_key
+from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_drained
@@ -64,7 +64,7 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
 
     @dg.schedule(
         name=f"{kind.data_type}_schedule",
-        target=dg.AssetSelection.assets(history_key(kind.data_type)),
+        target=dg.AssetSelection.assets(stored_key(kind)),
         cron_schedule=cron,
         execution_timezone=kind.schedule_timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -91,8 +91,8 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
         return dg.RunRequest(
             run_key=f"{kind.data_type}-{slot.isoformat()}",
             # To Dagster it is the slot's time: for a tick that comes late, a month begun since does not exist yet.
-            partition_key=slot.astimezone(UTC).strftime("%Y-%m-01"),
-            asset_selection=[history_key(kind.data_type)],
+            partition_key=None if kind.fetcher.is_document else slot.astimezone(UTC).strftime("%Y-%m-01"),
+            asset_selection=[stored_key(kind)],
             tags={**drain_tags(), "pricing/queued": str(queued)},
         )
 

@@ -15,7 +15,7 @@ from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.cursors import read_cursor
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import history_key, latest_key
+from pricing_pipeline.defs.ours import latest_key, stored_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -39,7 +39,7 @@ _TICK_JITTER_SECONDS = 1.0
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """Turns what people watch and hold, and what a schedule has missed, into runs of the refresh job."""
-    known = frozenset(snapshot.names())
+    known = {kind.data_type: kind for kind in snapshot.data_types}
     schedules = MissedSlots(snapshot)
     partitions = months(snapshot)
 
@@ -70,11 +70,14 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             return dg.SkipReason("; ".join([idle, *filter(None, stops)]))
         # A drain serves all types, those that are not loaded yet, too; but a run has to select some that are.
         wanted = ({*(outlook.queued_types or ())}, {*(outlook.watched_types or ())})
-        types = next(filter(None, (names & known for names in wanted)), known)
+        names = next(filter(None, (names & known.keys() for names in wanted)), known.keys())
+        kinds = [known[name] for name in sorted(names)]
+        has_months = not all(kind.fetcher.is_document for kind in kinds)
         request = dg.RunRequest(
             run_key=_run_key(outlook, requested),
-            partition_key=partitions.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
-            asset_selection=[history_key(name) for name in sorted(types)],
+            # By Dagster's clock: the database's may be ahead.
+            partition_key=partitions.get_last_partition_key() if has_months else None,
+            asset_selection=[stored_key(kind) for kind in kinds],
             tags=drain_tags(),
         )
         return dg.SensorResult(run_requests=[request], cursor=json.dumps({"at": outlook.now_epoch}))

@@ -58,12 +58,12 @@ EMPTY = RegistrySnapshot(0, (), {}, {})
 
 def take(settings: Settings) -> RegistrySnapshot:
     """Read the registry and keep the copy; without a database, the last good copy, or else an empty registry."""
-    path = settings.home / "registry.json"
+    path = _copy(settings)
     try:
         snapshot = _read(worker_url(settings))
     except (DatabaseError, DBAPIError) as error:
         _LOG.warning("the registry cannot be read, using the last good copy in %s: %s", path, error)
-        return _last_good(path)
+        return last_good(settings)
     _keep(path, snapshot)
     return snapshot
 
@@ -82,7 +82,9 @@ def _read(url: str) -> RegistrySnapshot:
         engine.dispose()
 
 
-def _last_good(path: Path) -> RegistrySnapshot:
+def last_good(settings: Settings) -> RegistrySnapshot:
+    """The copy that was kept when the code location was loaded last; an empty registry where none can be read."""
+    path = _copy(settings)
     try:
         return RegistrySnapshot.from_json(path.read_text())
     except FileNotFoundError:
@@ -91,6 +93,10 @@ def _last_good(path: Path) -> RegistrySnapshot:
         # Damaged, or of another version: no reason to stay down when the database is back.
         _LOG.warning("the copy of the registry in %s cannot be read: %r", path, error)
         return EMPTY
+
+
+def _copy(settings: Settings) -> Path:
+    return settings.home / "registry.json"
 
 
 def _keep(path: Path, snapshot: RegistrySnapshot) -> None:

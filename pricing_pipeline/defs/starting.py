@@ -6,7 +6,7 @@ import dagster as dg
 from sqlalchemy import Engine
 
 from pricing_pipeline import demand
-from pricing_pipeline.defs.draining import DRAIN_TAG
+from pricing_pipeline.defs.ours import DRAIN_TAG
 
 _WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
 _BEGINS_WITHIN_SECONDS = 30.0

@@ -1,7 +1,10 @@
 """Runs in trouble: one that fails is noted where operators look, and one that hangs is ended.
 
 A drain has a longest time, which Dagster watches. A backfill may take days, as a provider's limits want it; but it says
-every few seconds how far it is, so one that says nothing for an hour hangs.
+every few seconds how far it is, also while it waits for a provider, so one that says nothing for an hour hangs.
+
+When the machine has slept, or the database was away, every run has been silent for as long. So a run is found silent
+twice, and has a minute between to say a word.
 """
 
 import time
@@ -9,8 +12,7 @@ import time
 import dagster as dg
 
 from pricing_pipeline import demand
-from pricing_pipeline.defs.draining import DRAIN_TAG
-from pricing_pipeline.defs.ours import Ours, only
+from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, Ours, only
 from pricing_pipeline.defs.resources import PricingDatabase
 
 SILENCE_SECONDS = 3600.0
@@ -39,16 +41,21 @@ def end_silent_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     ours = only(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]), Ours.of(context, ()).label)
     backfills = filter(_is_backfill, context.instance.get_runs(ours))
     silent = [run for run in backfills if _is_silent(context.instance, run)]
-    for run in silent:
+    warned = set((context.cursor or "").split())
+    hanging = [run for run in silent if run.run_id in warned]
+    for run in hanging:
         context.instance.report_run_failed(
             run, "It has said nothing for an hour. Its tasks stay in the queue, and drains work at them."
         )
-    return dg.SkipReason(f"ended {len(silent)} silent runs")
+    left = [run.run_id for run in silent if run not in hanging]
+    context.update_cursor(" ".join(left))
+    return dg.SkipReason(f"ended {len(hanging)} silent runs; {len(left)} more have a minute to say a word")
 
 
 def _is_backfill(run: dg.DagsterRun) -> bool:
     chosen = {key.path[0] for key in run.asset_selection or ()}
-    return DRAIN_TAG not in run.tags and (run.job_name == "refresh" or chosen == {"price_history"})
+    is_of_ours = bool(chosen) and chosen <= {"price_history", "document"}
+    return DRAIN_TAG not in run.tags and (run.job_name == REFRESH_JOB or is_of_ours)
 
 
 def _is_silent(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

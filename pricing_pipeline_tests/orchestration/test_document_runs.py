@@ -1,26 +1,37 @@
-"""Document types in Dagster: assets with freshness, runs that fetch them, and no history to backfill (B29, G1, G2)."""
+"""Document types in Dagster: assets with freshness and without months, and runs that fetch them (B29, G1, G2, G3)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
+import pytest
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline import registry
-from pricing_pipeline_tests.fix_core import QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, said
+from pricing_pipeline.defs.ours import LABEL, Ours
+from pricing_pipeline.defs.pruning import forget_moved
+from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 PROFILE = "company_profile"
+DOCUMENT = dg.AssetKey(["document", PROFILE])
+
+
+@pytest.fixture(autouse=True)
+def profiles(core: Core, stage: Stage) -> None:
+    with core.owner.begin() as connection:
+        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
+    stage.reload()
 
 
 def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     stage: Stage, core: Core, sandbox: RunningSandbox
 ) -> None:
-    with core.owner.begin() as connection:
-        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
-    stage.reload()
-    latest, kept = stage.spec("latest_price", PROFILE), stage.spec("price_history", PROFILE)
+    latest, kept = stage.spec("latest_price", PROFILE), stage.spec("document", PROFILE)
     assert latest.freshness_policy == dg.FreshnessPolicy.time_window(
         fail_window=timedelta(days=2), warn_window=timedelta(days=1)
     )
@@ -39,13 +50,14 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
 
     core.heartbeat("ann", (PROFILE, "AAPL"), (PROFILE, "MSFT"), (QUOTE, "AAPL"))
     (request,) = stage.tick("refresh_watched").run_requests or ()
-    assert dg.AssetKey(["price_history", PROFILE]) in (request.asset_selection or ())
+    assert DOCUMENT in (request.asset_selection or ())
     month = datetime.now(UTC).strftime("%Y-%m-01")
     assert stage.drain(PROFILE, QUOTE, partition=month, tags=request.tags).success
 
-    (history,) = stage.materializations("price_history", PROFILE)
-    assert history.partition == month
-    assert (said(history)["rows"], said(history)["rows_added"]) == (2, 2)
+    (stored,) = stage.materializations("document", PROFILE)
+    assert stored.partition is None
+    assert (said(stored)["documents"], said(stored)["rows_added"]) == (2, 2)
+    assert stage.materializations("price_history", PROFILE) == []
     (seen,) = stage.observations("latest_price", PROFILE)
     assert (said(seen)["watched"], said(seen)["fresh"], said(seen)["late"]) == (2, 2, 0)
     shown = sorted((row["symbol"], row["period"]) for row in said(seen)["latest_documents"])
@@ -59,11 +71,66 @@ def test_b29_a_document_type_is_fetched_reported_and_judged_like_any_other(
     assert {row["symbol"] for row in said(told_fresh)["latest_documents"]} == {"AAPL", "MSFT"}
 
 
-def test_b29_documents_have_no_past_months(stage: Stage, core: Core) -> None:
-    with core.owner.begin() as connection:
-        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
-    stage.reload()
-    run = stage.backfill(PROFILE, first="2010-03-01", last="2010-03-01")
+def test_g1_documents_have_an_asset_of_their_own_without_months(stage: Stage) -> None:
+    graph = stage.repository.asset_graph
+    assert not graph.has(dg.AssetKey(["price_history", PROFILE]))
+    assert graph.get(DOCUMENT).partitions_def is None
+    assert graph.get(dg.AssetKey(["price_history", QUOTE])).partitions_def is not None
+    assert [dep.asset_key for dep in stage.spec("latest_price", PROFILE).deps] == [DOCUMENT]
+    assert DOCUMENT in stage.definitions.resolve_job_def("refresh").asset_layer.executable_asset_keys
+
+
+@pytest.mark.parametrize("job", [None, "refresh"])
+def test_g3_materialize_fetches_what_is_watched_of_documents_now(
+    stage: Stage, core: Core, sandbox: RunningSandbox, job: str | None
+) -> None:
+    """However fresh it is, as the current month of a price type does."""
+    core.heartbeat("ann", (PROFILE, "AAPL"))
+    core.hold("bob", (PROFILE, "MSFT"))
+    for _ in range(2):
+        sandbox.reset()
+        assert stage.backfill(PROFILE, job=job).success
+        assert sorted(symbol for call in sandbox.calls() for symbol in call["symbols"]) == ["AAPL", "MSFT"]
+    assert {event.partition for event in stage.materializations("document", PROFILE)} == {None}
+
+
+def test_g3_past_months_of_prices_fetch_documents_now_and_no_past_of_them(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    """One run of the job's page holds both: documents take no notice of its months, and add no warning."""
+    core.heartbeat("ann", (PROFILE, "AAPL"), (QUOTE, "AAPL"))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    run = stage.backfill(DAILY, PROFILE, first="2010-03-01", last="2010-03-01", job="refresh")
     assert run.success
-    assert any("keeps no history" in entry.user_message for entry in stage.instance.all_logs(run.run_id))
+    assert not [
+        entry for entry in stage.instance.all_logs(run.run_id) if "keeps no history" in entry.user_message
+    ]
+    assert len(stage.materializations("document", PROFILE)) == 1
+    assert {event.partition for event in stage.materializations("price_history", DAILY)} == {"2010-03-01"}
+
+
+def test_g3_documents_that_nobody_watches_are_no_fault(stage: Stage, core: Core) -> None:
+    assert stage.backfill(PROFILE).success
     assert core.rows("SELECT FROM pricing.api_call_queue") == []
+
+
+def test_g3_dagsters_daemon_launches_a_drain_for_documents_alone(
+    environment: None, core: Core, tmp_path: Path
+) -> None:
+    """It has no month then, as no asset of it has."""
+    core.heartbeat("ann", (PROFILE, "AAPL"))
+    with an_instance(tmp_path) as instance, a_daemon(instance) as daemon:
+        list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
+        (run,) = instance.get_runs()
+    assert run.asset_selection == {DOCUMENT}
+    assert "dagster/partition" not in run.tags
+
+
+def test_g6_what_an_earlier_release_told_of_documents_leaves_the_catalog(stage: Stage) -> None:
+    """It kept them among the histories, by month."""
+    old, price = dg.AssetKey(["price_history", PROFILE]), dg.AssetKey(["price_history", QUOTE])
+    theirs = dg.AssetKey(["price_history", "theirs"])
+    for key in (old, price, theirs):
+        stage.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition="2026-10-01"))
+    forget_moved(stage.instance, Ours(LABEL, (QUOTE,), (PROFILE,)))
+    assert [stage.instance.has_asset_key(key) for key in (old, price, theirs)] == [False, True, True]

@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.run_coordinator import SubmitRunContext
 from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -141,11 +142,23 @@ def test_g3_b17_one_drain_is_on_its_way_whatever_happens(
         )
 
 
-@pytest.mark.parametrize("at_work", [0, 2, 30])
-def test_g3_b17_a_drain_leaves_the_queue_first_whatever_number_of_backfills_runs(
+ALL_ASSETS = "__ASSET_JOB"
+BY_HAND = [
+    (ALL_ASSETS, {"dagster/partition": "2020-01-01"}),  # Materialize of one month
+    (ALL_ASSETS, {RANGE_START: "2020-01-01"}),
+    (ALL_ASSETS, {"dagster/backfill": "abc", "dagster/partition": "2020-01-01"}),
+    (ALL_ASSETS, {}),  # documents, which have no months
+    ("refresh", {"dagster/partition": "2020-01-01"}),
+    ("refresh", {"dagster/backfill": "abc"}),
+]
+"""Job and tags of runs that the pages of the UI and Dagster's backfills launch."""
+
+
+@pytest.mark.parametrize("at_work", [0, 1, 2])
+def test_g3_g6_whatever_people_start_two_runs_of_theirs_work_and_a_drain_never_waits(
     environment: None, core: Core, tmp_path: Path, at_work: int
 ) -> None:
-    """The queue looks every two seconds: that is how long a drain waits. Two backfills work, the others wait."""
+    """The queue looks every two seconds: that is how long a drain waits."""
     config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     assert config["run_coordinator"]["config"]["dequeue_interval_seconds"] == 2
     overrides = {
@@ -153,16 +166,29 @@ def test_g3_b17_a_drain_leaves_the_queue_first_whatever_number_of_backfills_runs
         "run_launcher": {"module": "dagster._core.test_utils", "class": "MockedRunLauncher"},
         "telemetry": {"enabled": False},
     }
-    backfill = {RANGE_START: "2020-01-01", "dagster/backfill": "abc"}
-    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
-        for _ in range(at_work):
-            a_run(instance, STARTED, backfill)
-        waiting = [a_run(instance, QUEUED, backfill) for _ in range(4)]
-        check = a_run(instance, QUEUED, {"dagster/priority": "5"})
-        drain = a_run(instance, QUEUED, {**DRAIN, "dagster/priority": "10"})
-        with a_daemon(instance) as workspace:
-            list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance,
+        a_daemon(instance) as workspace,
+    ):
+
+        def submit(run: dg.DagsterRun) -> dg.DagsterRun:
+            return instance.run_coordinator.submit_run(
+                SubmitRunContext(run, workspace.create_request_context())
+            )
+
+        def asked(tags: dict[str, str], job: str) -> dg.DagsterRun:
+            return submit(a_run(instance, dg.DagsterRunStatus.NOT_STARTED, tags, job))
+
+        for job, tags in BY_HAND[:at_work]:
+            move(instance, asked(tags, job), STARTED)
+        waiting = {asked(tags, job).run_id for job, tags in BY_HAND * 2}
+        check = asked({"dagster/priority": "5"}, "check_prices")
+        drain = asked({**DRAIN, "dagster/priority": "10", "dagster/partition": "2026-11-01"}, "refresh")
+        list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
         launched = [run.run_id for run in instance.run_launcher.queue()]  # type: ignore[attr-defined]
         assert launched[:2] == [drain.run_id, check.run_id]
-        assert len(launched[2:]) == max(0, 2 - at_work)
-        assert {*launched[2:]} <= {run.run_id for run in waiting}
+        assert len(waiting & {*launched}) == 2 - at_work
+        stranger = submit(a_run(instance, dg.DagsterRunStatus.NOT_STARTED, location="theirs"))
+        marked = {run.run_id for run in instance.get_runs(dg.RunsFilter(tags={"pricing/by-hand": "true"}))}
+        assert waiting <= marked
+        assert marked.isdisjoint({drain.run_id, check.run_id, stranger.run_id})

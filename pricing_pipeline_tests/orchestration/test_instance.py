@@ -44,7 +44,7 @@ def test_g7_dagster_yaml_is_valid_and_says_what_we_rely_on(dagster_home: Path) -
     assert config["run_retries"] == {"enabled": False}
     assert set(config["storage"]) == {"postgres"}
     assert config["storage"]["postgres"]["postgres_url"] == {"env": "PRICING_DAGSTER_URL"}
-    assert config["run_coordinator"]["class"] == "QueuedRunCoordinator"
+    assert config["run_coordinator"]["class"] == "PricingRunCoordinator"
     assert config["sensors"]["use_threads"] is True
     assert config["schedules"]["use_threads"] is True
 

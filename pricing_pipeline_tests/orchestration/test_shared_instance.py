@@ -25,10 +25,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from pricing_pipeline import registry
 from pricing_pipeline.db.dagster_storage import claim_if_new
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.ours import leave_others_alone, made_here
 from pricing_pipeline.defs.pruning import prune_runs
+from pricing_pipeline.defs.snapshot import last_good, take
+from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import OURS, Stage
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
@@ -37,6 +40,7 @@ OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
 DRAIN = {"pricing/drain": "true"}
 MONTHS = ("2010-03-01", "2010-04-01")
 Status = dg.DagsterRunStatus
+PROFILE = "company_profile"
 Tables = dict[str, Counter[str]]
 
 # Keys, job and check have the names of ours; the partitions do not.
@@ -207,7 +211,7 @@ def test_g7_after_our_upkeep_nothing_of_a_stranger_has_changed_by_a_byte(
 
     # A daemon of ours there sees nothing of theirs, neither what is queued nor what hangs.
     queued = launched(shared, "pricing_pipeline", "refresh", Status.QUEUED)
-    leave_others_alone(shared)
+    leave_others_alone(shared, lambda: take(load_settings()).data_types)
     wanted = dg.RunsFilter(statuses=[Status.QUEUED])
     seen = {run.run_id for run in shared.get_runs(wanted)}
     assert queued in seen
@@ -261,6 +265,61 @@ def test_g7_a_storage_that_up_has_made_is_known_again_and_no_other_is(
     other.mkdir()
     assert not claim_if_new(other, dagster_url, is_embedded=False)
     assert claim_if_new(other, dagster_url, is_embedded=True)
+
+
+def test_g7_a_strangers_asset_backfill_is_not_ours_however_its_keys_are_named(
+    shared: dg.DagsterInstance, stage: Stage, core: Core
+) -> None:
+    """A backfill of assets names no code location. Ours are of our very keys, by months."""
+    with core.owner.begin() as connection:
+        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
+    stage.reload()
+    daily, document = dg.AssetKey(["price_history", DAILY]), dg.AssetKey(["document", PROFILE])
+    months = dg.MonthlyPartitionsDefinition("2010-01-01")
+    beside = dg.AssetSpec(["price_history", "theirs"], partitions_def=months)
+    theirs = THEIRS.resolve_asset_graph()
+    mixed = dg.Definitions(assets=[asset_of(beside), asset_of(dg.AssetSpec(daily, partitions_def=months))])
+    ours = stage.repository.asset_graph
+    for name, graph, keys in (
+        ("ours", ours, [daily]),
+        ("ours of documents", ours, [document]),
+        ("ours of both", ours, [daily, document]),
+        ("theirs of the same key", theirs, [daily]),
+        ("theirs of a key like ours", mixed.resolve_asset_graph(), [beside.key]),
+        ("theirs beside a key of ours", mixed.resolve_asset_graph(), [beside.key, daily]),
+    ):
+        launch(shared, name, graph, keys)
+    before = {backfill.backfill_id: backfill for backfill in shared.get_backfills()}
+    assert len(before) == 6
+    leave_others_alone(shared, lambda: last_good(load_settings()).data_types)
+    seen = {backfill.backfill_id for backfill in shared.get_backfills()}
+    assert seen == {"ours", "ours of documents", "ours of both"}
+
+
+def asset_of(spec: dg.AssetSpec) -> dg.AssetsDefinition:
+    @dg.multi_asset(specs=[spec], name=spec.key.to_python_identifier())
+    def asset() -> None: ...
+
+    return asset
+
+
+def launch(instance: dg.DagsterInstance, name: str, graph: Any, keys: list[dg.AssetKey]) -> None:
+    """Ask for a backfill of assets as the UI does."""
+    instance.add_backfill(
+        PartitionBackfill.from_asset_partitions(
+            backfill_id=name,
+            asset_graph=graph,
+            partition_names=list(MONTHS) if any(graph.get(key).is_partitioned for key in keys) else None,
+            asset_selection=keys,
+            backfill_timestamp=time.time(),
+            tags={},
+            dynamic_partitions_store=instance,
+            all_partitions=not any(graph.get(key).is_partitioned for key in keys),
+            title=None,
+            description=None,
+            run_config=None,
+        )
+    )
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

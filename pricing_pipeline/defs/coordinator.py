@@ -1,0 +1,28 @@
+"""The run queue of dagster.yaml: Dagster's own, which also marks runs that a person has asked for.
+
+Dagster limits runs by a tag that they carry, and what the UI launches carries none that drains lack: one month comes
+with the tag that a drain's month has, and documents without any.
+"""
+
+import dagster as dg
+from dagster._core.run_coordinator import (
+    QueuedRunCoordinator,
+    SubmitRunContext,
+)  # internal: dagster is pinned
+
+from pricing_pipeline.defs.ours import CHECKS_JOB, DRAIN_TAG, LABEL
+
+BY_HAND_TAG = "pricing/by-hand"
+"""On our runs that are neither drains nor checks. dagster.yaml says how many of them run at once."""
+
+
+class PricingRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
+    """Queues every run, and lets those that people start leave room for drains."""
+
+    def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
+        run = context.dagster_run
+        origin = run.remote_job_origin
+        is_ours = origin is not None and origin.repository_origin.get_label() == LABEL
+        if is_ours and DRAIN_TAG not in run.tags and run.job_name != CHECKS_JOB:
+            self._instance.add_run_tags(run.run_id, {BY_HAND_TAG: "true"})
+        return super().submit_run(context)
