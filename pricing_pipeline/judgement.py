@@ -36,18 +36,9 @@ def judged(
     doubted = [symbol for symbol, verdict in found.items() if verdict.held]
     if doubted:
         rows = of_symbols(given, doubted)
-        witnesses = quarantine.witnesses(connection, call, doubted)
-        rivals = quarantine.rivals(connection, call, rows)
-        trading = known_values.trading(connection, call, rows)
-        more = {
-            symbol: replace(
-                known[symbol],
-                witnesses=witnesses.get(symbol, ()),
-                unsettled=rivals.get(symbol, {}),
-                trading=trading.get(symbol, ()),
-            )
-            for symbol in witnesses.keys() | rivals.keys() | trading.keys()
-        }
+        more = with_proofs(connection, call, rows, known)
+        for symbol, witnesses in quarantine.witnesses(connection, call, doubted).items():
+            more[symbol] = replace(more.get(symbol, known[symbol]), witnesses=witnesses)
         found |= verdicts(call, of_symbols(rows, more), more)
         released = quarantine.released(connection, call, doubted)
         for verdict in (found[symbol] for symbol in doubted if released):
@@ -59,6 +50,18 @@ def judged(
             verdict.held = [one for one in verdict.held if one.observation not in believed]
             verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
     return found
+
+
+def with_proofs(
+    connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
+) -> dict[str, Known]:
+    """What is known with what may prove a doubted move true: its trading, and another provider. Of those that have any."""
+    rivals = quarantine.rivals(connection, call, rows)
+    trading = known_values.trading(connection, call, rows)
+    return {
+        symbol: replace(known[symbol], unsettled=rivals.get(symbol, {}), trading=trading.get(symbol, ()))
+        for symbol in rivals.keys() | trading.keys()
+    }
 
 
 def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
