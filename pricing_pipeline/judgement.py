@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from sqlalchemy import Connection
 
@@ -24,6 +25,8 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.plausibility import judge
+from pricing_pipeline.providers.values import midnight, to_enter
+from pricing_pipeline.restatement import Restatement, RestatementKind
 
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
@@ -55,7 +58,7 @@ def judged(
 def with_proofs(
     connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Known]:
-    """What is known with what may prove a doubted move true: its trading, and another provider. Of those that have any."""
+    """What is known, with what may prove a doubted move: its trading, another provider. Of those that have any."""
     rivals = quarantine.rivals(connection, call, rows)
     trading = known_values.trading(connection, call, rows)
     return {
@@ -124,8 +127,21 @@ def _by_symbol(rejected: Iterable[RejectedValue]) -> Mapping[str, list[RejectedV
     return found
 
 
+def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
+    """Days that came divided by a split that is not confirmed are asked for again once a person has entered it."""
+    if answer.unconfirmed is None:
+        return
+    split = answer.unconfirmed.splits[0]
+    verdict = verdicts.get(split.symbol)
+    if verdict is not None and verdict.other_basis:
+        times = frozenset({midnight(split.ex_on)})
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, Decimal(abs(1 / split.shares - 1)), Decimal(split.shares)
+        )
+
+
 def unserved(
-    call: Call, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
+    call: Call, answer: Answer, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
 ) -> list[SymbolFailure]:
     """Symbols of which values came, and of which none serves."""
     failures = []
@@ -141,6 +157,13 @@ def unserved(
             )
         elif row is not None:
             kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        elif answer.unconfirmed is not None:
+            kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
+            message = (
+                f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
+                f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
+                "Then they are asked for again by themselves."
+            )
         else:
             kind = FailureKind.MISCONFIGURED
             message = (

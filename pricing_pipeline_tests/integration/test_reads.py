@@ -120,7 +120,9 @@ def test_a10_readers_at_once_queue_one_task(core: Core, database_url: str) -> No
     assert waiting(core) == {AAPL: 1}
 
 
-def test_a10_what_a_read_has_queued_waits_for_its_turn_however_long_that_takes(core: Core, clock: Clock) -> None:
+def test_a10_what_a_read_has_queued_waits_for_its_turn_however_long_that_takes(
+    core: Core, clock: Clock
+) -> None:
     core.read("AAPL")
     clock.advance(DAY)
     core.clean()

@@ -28,7 +28,9 @@ def small(core: Core, clock: Clock) -> None:
     core.lift_limits()
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")
-    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '120503') ON CONFLICT DO NOTHING")
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('fund', '120503') ON CONFLICT DO NOTHING"
+    )
 
 
 def use(core: Core, used: int, provider: str = TWELVEDATA) -> None:
@@ -49,7 +51,10 @@ def read(core: Core, pair: Pair) -> int:
 
 
 def live(core: Core) -> set[Pair]:
-    return {(row.data_type, row.symbol) for row in core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")}
+    return {
+        (row.data_type, row.symbol)
+        for row in core.rows("SELECT data_type, symbol FROM pricing.api_call_queue_live")
+    }
 
 
 def why(core: Core, pair: Pair) -> str:
@@ -131,7 +136,9 @@ def test_a10_a_read_that_failed_for_good_is_told_so_and_not_repeated(core: Core,
     own_route=st.booleans(),
     steps=st.lists(
         st.one_of(
-            st.tuples(st.sampled_from(["read", "read", "client", "watch", "leave", "pause"]), st.sampled_from(PAIRS)),
+            st.tuples(
+                st.sampled_from(["read", "read", "client", "watch", "leave", "pause"]), st.sampled_from(PAIRS)
+            ),
             st.tuples(st.sampled_from(["spent", "free"]), st.sampled_from([TWELVEDATA, MFAPI])),
             st.tuples(st.sampled_from(["answer", "night", "work"]), st.none()),
         ),
