@@ -51,7 +51,7 @@ from pricing_pipeline.providers.values import (
     spelling,
     volume_of,
 )
-from pricing_pipeline.providers.yahoo_events import (
+from pricing_pipeline.providers.yahoo_series_events import (
     Events,
     PaidDividend,
     check_past,
