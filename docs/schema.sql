@@ -2344,6 +2344,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricin
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.
+CREATE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.unnoted_reads(text[],text[]) TO pricing_reader, pricing_worker;
+
 -- Those of the pairs of which no view was noted in the last ten minutes.
 CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.unnoted_views(text[],text[]) TO pricing_worker;

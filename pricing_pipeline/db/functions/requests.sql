@@ -26,6 +26,7 @@ CREATE OR REPLACE FUNCTION pricing.request_reads(user_id text, data_types text[]
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     missing record := pricing.missing_prices(data_types, symbols);
+    unnoted record := pricing.unnoted_reads(data_types, symbols);
     news record;
     admitted integer;
 BEGIN
@@ -43,6 +44,8 @@ BEGIN
                 USING HINT = 'Read it again a little later, or raise new_pairs_per_minute and pairs_per_user in pricing.user_caps.';
         END IF;
     END IF;
+    -- Those cost no more than others want already, so no cap keeps them out.
+    PERFORM pricing.request_pairs('read', unnoted.data_types, unnoted.symbols) WHERE unnoted.symbols IS NOT NULL;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN
     -- The answer is worth more than what it asks for.
@@ -174,12 +177,15 @@ LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     missing record := pricing.missing_prices(data_types, symbols);
+    unnoted record := pricing.unnoted_reads(data_types, symbols);
     noted record;
 BEGIN
-    IF missing.data_types IS NULL THEN
+    IF missing.symbols IS NULL AND unnoted.symbols IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM pricing.add_demand(missing.data_types, missing.symbols);
+    PERFORM pricing.add_demand(missing.data_types, missing.symbols) WHERE missing.symbols IS NOT NULL;
+    missing.data_types := missing.data_types || unnoted.data_types;
+    missing.symbols := missing.symbols || unnoted.symbols;
     WITH noted_pairs AS (
         UPDATE pricing.demand d SET read_at = now_, due_at = least(d.due_at, now_)
         FROM (SELECT pair.* FROM unnest(missing.data_types, missing.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
@@ -196,6 +202,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.serve_reads(text[], text[]) IS
     'Queues those of the pairs whose prices are missing or stale. The reader counts as a viewer until it is served: what finds no room in a quota stays due. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[])
+LANGUAGE sql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+    SELECT array_agg(u.data_type), array_agg(u.symbol)
+    FROM (SELECT DISTINCT x.* FROM unnest(data_types, symbols) AS x (data_type, symbol)) u
+    WHERE EXISTS (SELECT FROM pricing.demand d
+                  WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NOT NULL AND d.read_at IS NULL
+                  ORDER BY d.symbol OFFSET 0)
+$$;
+COMMENT ON FUNCTION pricing.unnoted_reads(text[], text[]) IS
+    'Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.';
 
 
 CREATE OR REPLACE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[])
