@@ -477,7 +477,7 @@ CREATE TABLE pricing.demand (
     held_until timestamp with time zone  -- A pair whose task died backs off until then: up to 10 min after trouble, 1 h after a cancel by hand, 1 h doubling to 24 h after a fault of its symbol.
     last_failure text  -- Why the last task died.
     created_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- Since when somebody wants it.
-    read_at timestamp with time zone  -- When a read last queued the pair: it keeps a pair that nobody watches for five minutes more.
+    read_at timestamp with time zone  -- A read has asked for the pair, last at this time, and is not served yet: it counts as a viewer. NULL = none waits.
     owed_since timestamp with time zone  -- Since when the pair is owed a price that trouble keeps away: a task for it died, by no fault of its symbol. NULL = no such trouble.
     is_background boolean NOT NULL DEFAULT false  -- The pair was judged last while nobody watched: due_at may be by the background TTL, and says nothing to a viewer.
     CONSTRAINT demand_pkey PRIMARY KEY (data_type, symbol)
@@ -1360,8 +1360,8 @@ CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE 
 GRANT EXECUTE ON FUNCTION pricing.check_backfill_quota(uuid) TO pricing_worker;
 
 -- Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.
-CREATE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], for_reader boolean, until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],boolean,timestamp with time zone) TO pricing_worker;
+CREATE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], until timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_by_halves(text,text[],timestamp with time zone) TO pricing_worker;
 
 -- Refuses a registry row whose names are not on the list: a table or view of the owner in the right shape, a staleness function, a time zone.
 TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1371,8 +1371,8 @@ CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS
 GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.
-CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, for_reader boolean, queued_until timestamp with time zone, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,boolean,timestamp with time zone,text,integer,integer,text,bigint,boolean) TO pricing_worker;
+CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, queued_until timestamp with time zone, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,timestamp with time zone,text,integer,integer,text,bigint,boolean) TO pricing_worker;
 
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1382,17 +1382,17 @@ GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, 
 CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader, pricing_worker;
 
--- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether what a reader names is judged before it is due, are expressions.
-CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true'::text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text,text) TO pricing_reader, pricing_worker;
+-- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.
+CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.
 CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_symbols(text[]) TO pricing_reader, pricing_worker;
 
--- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.
-CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], for_reader boolean DEFAULT false, queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off, lock_timeout=100ms;
-GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],boolean,timestamp with time zone,timestamp with time zone) TO pricing_worker;
+-- The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or of those that a list names. What another session has locked is passed over. Returns the number queued.
+CREATE FUNCTION pricing.check_type(wanted_type text, at_most integer, symbols text[] DEFAULT NULL::text[], queued_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off, lock_timeout=100ms;
+GRANT EXECUTE ON FUNCTION pricing.check_type(text,integer,text[],timestamp with time zone,timestamp with time zone) TO pricing_worker;
 
 -- Refuses a name that no user has.
 CREATE FUNCTION pricing.check_user(user_id text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -1504,9 +1504,9 @@ GRANT EXECUTE ON FUNCTION pricing.enqueue_by_halves(text[],text[],integer[],date
 CREATE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due(integer) TO pricing_worker;
 
--- The staleness check of the pairs that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.
-CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[],boolean) TO pricing_worker;
+-- The staleness check of the pairs that two lists name. Returns the number queued.
+CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
 CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=100ms;
@@ -1647,7 +1647,7 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing
 CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
 
--- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. Those that another session has locked are passed over.
+-- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_worker;
 
@@ -1856,8 +1856,8 @@ CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day 
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
 
 -- Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.
-CREATE FUNCTION pricing.most_wanted(wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamp with time zone, for_reader boolean) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,timestamp with time zone,boolean) TO pricing_worker;
+CREATE FUNCTION pricing.most_wanted(wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.most_wanted(text,text,bigint,text[],integer,timestamp with time zone) TO pricing_worker;
 
 -- Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.
 CREATE FUNCTION pricing.move_actions(wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2234,8 +2234,8 @@ GRANT EXECUTE ON FUNCTION pricing.second_provider(text,text,text) TO pricing_rea
 CREATE FUNCTION pricing.serve_pairs(kind text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.serve_pairs(text,text[],text[]) TO pricing_worker;
 
--- Queues those of the pairs whose prices are missing or stale, as for one viewer. Returns the number queued.
-CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+-- Queues those of the pairs whose prices are missing or stale. The reader counts as a viewer until it is served: what finds no room in a quota stays due. Returns the number queued.
+CREATE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.serve_reads(text[],text[]) TO pricing_worker;
 
 -- Serves what clients have asked for, at most so many requests (what walks ask for is served by walk_requested), and reads within the caps of their user; those that another session serves are passed over. Returns the number queued.
@@ -2343,6 +2343,10 @@ GRANT EXECUTE ON FUNCTION pricing.types_of_a_day(text) TO pricing_reader, pricin
 -- Units that a provider may be charged now, over all its active keys that are not blocked.
 CREATE FUNCTION pricing.units_available(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.units_available(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.
+CREATE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.unnoted_reads(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- Those of the pairs of which no view was noted in the last ten minutes.
 CREATE FUNCTION pricing.unnoted_views(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off;

@@ -78,6 +78,30 @@ def store(
     return int(connection.execute(query("actions.merge"), parameters).scalar_one())
 
 
+def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
+    """The answer, read with the splits that only a person is believed about where one has entered all of them.
+
+    A history that is stored divided by all splits since goes on so.
+    """
+    if (unsure := answer.unconfirmed) is None:
+        return answer
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": [unsure.splits[0].symbol],
+        "first_times": [call.claimed_at],
+        "last_times": [call.claimed_at],
+    }
+    ((_, _, adjustment, days, ratios, *_),) = driver_rows(
+        connection, driver_query("actions.known_basis"), parameters
+    )
+    believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
+    if adjustment == Adjustment.SPLITS.value or not all(
+        any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
+    ):
+        return answer
+    return unsure.answer
+
+
 def doubted(
     connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
 ) -> Mapping[CorporateAction, RejectedValue]:
@@ -118,7 +142,7 @@ def refined(
     told: defaultdict[str, dict[date, float]] = defaultdict(dict)
     for action in answer.actions:
         if isinstance(action, Split):
-            told[action.symbol][action.ex_on] = float(action.new_shares / action.old_shares)
+            told[action.symbol][action.ex_on] = action.shares
     refuted = _refuted(connection, call, answer) if told else frozenset()
     found = dict(known)
     rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)

@@ -167,6 +167,11 @@ class Split:
     new_shares: Decimal
     old_shares: Decimal
 
+    @property
+    def shares(self) -> float:
+        """New shares for an old one: a double is exact enough to compare."""
+        return float(self.new_shares / self.old_shares)
+
 
 @dataclass(frozen=True, slots=True)
 class Dividend:
@@ -245,7 +250,7 @@ class Answer:
     are in `failures`. `unread` are days of the window without a value, of symbols of which one came that could not be
     read: those that it names, or all where it names none. `actions` are splits and dividends that came along: of
     symbols in `actions_since` all of them from that day until the answer was made. `unsplit` names symbols of which the
-    provider says that they are of a kind that is never split.
+    provider says that they are of a kind that is never split. `unconfirmed` is how else the answer may have to be read.
     """
 
     observations: Sequence[Observation] = ()
@@ -257,6 +262,15 @@ class Answer:
     actions_since: Mapping[str, date] = field(default_factory=dict)
     unread: Mapping[str, frozenset[date]] = field(default_factory=dict)
     unsplit: frozenset[str] = field(default_factory=frozenset)
+    unconfirmed: Unconfirmed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """Splits of one symbol that only a person is believed about, and what their answer says if they are true."""
+
+    splits: tuple[Split, ...]
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from sqlalchemy import Connection
 
@@ -24,6 +25,8 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.plausibility import judge
+from pricing_pipeline.providers.values import midnight, to_enter
+from pricing_pipeline.restatement import Restatement, RestatementKind
 
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
@@ -36,18 +39,9 @@ def judged(
     doubted = [symbol for symbol, verdict in found.items() if verdict.held]
     if doubted:
         rows = of_symbols(given, doubted)
-        witnesses = quarantine.witnesses(connection, call, doubted)
-        rivals = quarantine.rivals(connection, call, rows)
-        trading = known_values.trading(connection, call, rows)
-        more = {
-            symbol: replace(
-                known[symbol],
-                witnesses=witnesses.get(symbol, ()),
-                unsettled=rivals.get(symbol, {}),
-                trading=trading.get(symbol, ()),
-            )
-            for symbol in witnesses.keys() | rivals.keys() | trading.keys()
-        }
+        more = with_proofs(connection, call, rows, known)
+        for symbol, witnesses in quarantine.witnesses(connection, call, doubted).items():
+            more[symbol] = replace(more.get(symbol, known[symbol]), witnesses=witnesses)
         found |= verdicts(call, of_symbols(rows, more), more)
         released = quarantine.released(connection, call, doubted)
         for verdict in (found[symbol] for symbol in doubted if released):
@@ -59,6 +53,18 @@ def judged(
             verdict.held = [one for one in verdict.held if one.observation not in believed]
             verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
     return found
+
+
+def with_proofs(
+    connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
+) -> dict[str, Known]:
+    """What is known, with what may prove a doubted move: its trading, another provider. Of those that have any."""
+    rivals = quarantine.rivals(connection, call, rows)
+    trading = known_values.trading(connection, call, rows)
+    return {
+        symbol: replace(known[symbol], unsettled=rivals.get(symbol, {}), trading=trading.get(symbol, ()))
+        for symbol in rivals.keys() | trading.keys()
+    }
 
 
 def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
@@ -121,8 +127,21 @@ def _by_symbol(rejected: Iterable[RejectedValue]) -> Mapping[str, list[RejectedV
     return found
 
 
+def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
+    """Days that came divided by a split that is not confirmed are asked for again once a person has entered it."""
+    if answer.unconfirmed is None:
+        return
+    split = answer.unconfirmed.splits[0]
+    verdict = verdicts.get(split.symbol)
+    if verdict is not None and verdict.other_basis:
+        times = frozenset({midnight(split.ex_on)})
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, Decimal(abs(1 / split.shares - 1)), Decimal(split.shares)
+        )
+
+
 def unserved(
-    call: Call, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
+    call: Call, answer: Answer, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
 ) -> list[SymbolFailure]:
     """Symbols of which values came, and of which none serves."""
     failures = []
@@ -138,6 +157,13 @@ def unserved(
             )
         elif row is not None:
             kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        elif answer.unconfirmed is not None:
+            kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
+            message = (
+                f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
+                f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
+                "Then they are asked for again by themselves."
+            )
         else:
             kind = FailureKind.MISCONFIGURED
             message = (

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import actions, known_values, plausibility, quarantine, registry
+from pricing_pipeline import actions, closed_days, judgement, known_values, plausibility, quarantine, registry
 from pricing_pipeline.db.conflicts import is_conflict, is_refusal, transact
 from pricing_pipeline.domain import Adjustment, Answer, Call, Fetcher, Observation, Window
 from pricing_pipeline.knowledge import Verdict
@@ -122,7 +122,8 @@ def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdic
     # They are judged as an answer that should have named every split of its days.
     first = min(row.observed_at for row in held).date()
     answer = Answer(observations=held, actions_since={symbol: first - timedelta(days=1)})
-    about = actions.refined(connection, call, answer, known_values.load(connection, call, held))[symbol]
+    known = actions.refined(connection, call, answer, known_values.load(connection, call, held))
+    about = (known | judgement.with_proofs(connection, call, held, known))[symbol]
     if not (about.anchors or about.stored):
         return Verdict()  # with nothing to compare them with, they would believe each other
     times = {row.observed_at for row in held}
@@ -133,7 +134,8 @@ def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdic
         if at not in times
     ]
     rows = sorted([*held, *around], key=lambda row: row.observed_at)
-    return plausibility.judge(about, rows, call.fetcher, is_latest=True)
+    verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
+    return closed_days.held(connection, call, {symbol: verdict})[symbol]
 
 
 def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:

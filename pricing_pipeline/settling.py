@@ -256,7 +256,7 @@ def _store(
 
     `finish` is called last, with the ids of the tasks that were served.
     """
-    answer = fetched.answer
+    answer = actions.as_confirmed(connection, call, fetched.answer)
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     given = of_symbols(answer.observations, ids)
     known = known_values.load(connection, call, given)
@@ -274,12 +274,13 @@ def _store(
     wrong = actions.doubted(connection, call, answer, sure)
     actions.store(connection, call, answer, sure, without=wrong)
     if call.fetcher is Fetcher.DAILY_BARS:
+        judgement.note_unconfirmed(answer, verdicts)
         actions.note_overlap(connection, call, verdicts, stored)
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.evidence, fetched.http_status)
-    failures += judgement.unserved(call, verdicts, stored)
+    failures += judgement.unserved(call, answer, verdicts, stored)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
     done = sorted((set(stored) | set(empty) | confirmed) - failed)

@@ -312,10 +312,18 @@ MUTANTS = (
     Mutant(
         "a rival's held word confirms nothing",
         "pricing_pipeline/judgement.py",
-        "judged",
-        "unsettled=rivals.get(symbol, {}),",
+        "with_proofs",
+        "unsettled=rivals.get(symbol, {}), ",
         "",
         (f"{_TESTS}/integration/test_true_moves.py",),
+    ),
+    Mutant(
+        "a split that a person has entered is not believed of its source",
+        "pricing_pipeline/actions.py",
+        "as_confirmed",
+        "return unsure.answer",
+        "return answer",
+        (f"{_TESTS}/integration/test_large_splits.py",),
     ),
     Mutant(
         "what a person took back comes back",

@@ -44,6 +44,7 @@ class Reporter:
         self._about_to_tell: set[str] = set()
         self._unfinished: defaultdict[str, set[date]] = defaultdict(set)
         self._unsized: set[str] = set()
+        self._told_documents: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
         """Report what was done since the last time, one data type after the other."""
@@ -73,6 +74,7 @@ class Reporter:
                 elif not sizes[tally.data_type]:
                     self._unsized.add(tally.data_type)
             if tally.documents:
+                self._told_documents.add(tally.data_type)
                 self._context.log_event(
                     dg.AssetMaterialization(
                         document_key(tally.data_type),
@@ -205,6 +207,8 @@ class Reporter:
 
     def report_documents(self, data_type: str, confirmed: int) -> None:
         """Report that a run's documents are as new as can be; a drain may have brought them, or nobody watches any."""
+        if data_type in self._told_documents:
+            return
         told: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
         with self._engine.connect() as connection:
             told |= asset_size(connection, data_type, is_once=True)

@@ -288,17 +288,33 @@ def in_major_unit(price: Decimal, power: int) -> Decimal:
     return Decimal((sign, digits, int(exponent) + power))
 
 
-def split_of(symbol: str, day: date, new_shares: Decimal, old_shares: Decimal) -> Split:
-    """A split. Raises Implausible for one that changes nothing, or more than any company does."""
-    said = f"a split of {new_shares:f} for {old_shares:f}"
-    if new_shares == old_shares:
-        raise Implausible(f"{said} is none")
-    if max(new_shares, old_shares) > _LARGEST_SPLIT * min(new_shares, old_shares):
-        raise Implausible(
-            f"{said} is larger than {_LARGEST_SPLIT} to 1; if it is true, enter it: "
-            f"pricing-pipeline actions add {symbol} {day} --split {new_shares:f}:{old_shares:f}"
+class UnconfirmedSplit(Implausible):
+    """A split that is larger than any other: only a person is believed about it."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        super().__init__(
+            f"a split of {split.new_shares:f} for {split.old_shares:f} is larger than {_LARGEST_SPLIT} to 1; "
+            f"{to_enter(split)}"
         )
-    return Split(symbol, day, new_shares, old_shares)
+
+
+def to_enter(split: Split) -> str:
+    """What a person does who knows that a split is true."""
+    return (
+        f"if it is true, enter it: pricing-pipeline actions add {split.symbol} {split.ex_on} "
+        f"--split {split.new_shares:f}:{split.old_shares:f}"
+    )
+
+
+def split_of(symbol: str, day: date, new_shares: Decimal, old_shares: Decimal) -> Split:
+    """A split. Raises Implausible for one that changes nothing, UnconfirmedSplit for one that is too large."""
+    if new_shares == old_shares:
+        raise Implausible(f"a split of {new_shares:f} for {old_shares:f} is none")
+    split = Split(symbol, day, new_shares, old_shares)
+    if max(new_shares, old_shares) > _LARGEST_SPLIT * min(new_shares, old_shares):
+        raise UnconfirmedSplit(split)
+    return split
 
 
 def midnight(day: date) -> datetime:

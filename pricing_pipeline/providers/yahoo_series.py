@@ -31,13 +31,13 @@ from pricing_pipeline.domain import (
     RejectedValue,
     Split,
     SymbolFailure,
+    Unconfirmed,
     Window,
 )
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, said, validate
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
-from pricing_pipeline.providers.noise import without_noise
-from pricing_pipeline.providers.splits import Ratio, Splits, told_once, undivided, unmultiplied
+from pricing_pipeline.providers.splits import Ratio, Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
     LATEST_REACH,
     Implausible,
@@ -47,11 +47,17 @@ from pricing_pipeline.providers.values import (
     instant_of,
     major_unit,
     midnight,
-    price_of,
     settle_days,
     spelling,
-    split_of,
     volume_of,
+)
+from pricing_pipeline.providers.yahoo_series_events import (
+    Events,
+    PaidDividend,
+    check_past,
+    meant,
+    refused,
+    splits_of,
 )
 
 SETTLING = timedelta(hours=1)
@@ -62,8 +68,6 @@ _UNSPLIT = frozenset({"CURRENCY", "CRYPTOCURRENCY", "INDEX", "FUTURE"})
 _LONGEST_WEEKEND, _LONGEST_HOLIDAY = timedelta(days=4), timedelta(days=14)
 """How much older than the newest price, and than today, the newest bar of an answer until now may be."""
 _ROUNDED, _LAST_PLACE = Decimal("1e-5"), Decimal("2e-6")
-_MOST_SPLITS = 200
-"""No company splits so often; an answer of more has another form than ours."""
 
 _DAYS_BEFORE = timedelta(days=2)
 """How much earlier than the window's first day an answer may begin: see `Yahoo.build`, and zones behind UTC."""
@@ -115,24 +119,6 @@ class _Indicators(Schema):
     """Closes with dividends taken off, too: looked at only to see whether there were any."""
 
 
-class _Split(Schema):
-    date: object
-    numerator: object
-    denominator: object
-
-
-class _Dividend(Schema):
-    date: object
-    amount: object
-
-
-class _Events(Schema):
-    """Each is validated by itself."""
-
-    splits: dict[str, object] = Field(default_factory=dict)
-    dividends: dict[str, object] = Field(default_factory=dict)
-
-
 class Series(Schema):
     """One symbol's answer of either endpoint."""
 
@@ -140,7 +126,7 @@ class Series(Schema):
         Annotated[_Meta, Tag("full meta")] | Annotated[_Shell, Tag("shell")], Discriminator(_kind_of_meta)
     ]
     timestamp: list[object] | None = None
-    events: _Events | None = None
+    events: Events | None = None
     indicators: _Indicators
 
 
@@ -178,13 +164,12 @@ def read_series(
         unit = major_unit(meta.currency)
         if fetcher is Fetcher.QUOTE:
             return Answer(observations=(_quote(meta, unit, now),))
-        chart = _read(meta, series, window, answered, now, what)
-        if chart is None:
-            return Answer(empty=frozenset({symbol}))
-        answer = settle_days(symbol, _bars(chart, meta, unit), window)
-        if meta.instrument in _UNSPLIT:
-            answer = replace(answer, unsplit=frozenset({symbol}))
-        return answer if answer.failures else _with_actions(answer, chart, meta, series, unit, window, now)
+        asked = _Asked(window, answered, now, what)
+        answer, unconfirmed = _days(meta, series, unit, asked)
+        if unconfirmed:
+            confirmed, _ = _days(meta, series, unit, replace(asked, are_confirmed=True))
+            answer = replace(answer, unconfirmed=Unconfirmed(tuple(unconfirmed), confirmed))
+        return answer
     except Implausible as fault:
         message = (
             f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
@@ -192,8 +177,32 @@ def read_series(
         return failed(symbol, FailureKind.IMPLAUSIBLE, message)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What days were asked for and when, and how the answer is read: `are_confirmed` as `splits_of` has it."""
+
+    window: Window | None
+    answered: datetime | None
+    now: datetime
+    what: str
+    are_confirmed: bool = False
+
+
+def _days(meta: _Meta, series: Series, unit: tuple[str, int], asked: _Asked) -> tuple[Answer, list[Split]]:
+    """The finished days, and the splits that only a person is believed about."""
+    chart = _read(meta, series, asked)
+    if chart is None:
+        return Answer(empty=frozenset({meta.symbol})), []
+    answer = settle_days(meta.symbol, _bars(chart, meta, unit), asked.window)
+    if meta.instrument in _UNSPLIT:
+        answer = replace(answer, unsplit=frozenset({meta.symbol}))
+    if not answer.failures:
+        answer = _with_actions(answer, chart, meta, series, unit, asked.window, asked.now)
+    return answer, chart.unconfirmed
+
+
 def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
-    close = in_major_unit(_meant(meta.price, "regularMarketPrice"), unit[1])
+    close = in_major_unit(meant(meta.price, "regularMarketPrice"), unit[1])
     return Observation(meta.symbol, instant_of(meta.traded_at, now), close, spelling(meta.price), unit[0])
 
 
@@ -212,12 +221,12 @@ class _Chart:
     splits: Splits
     bars: dict[date, list[_Bar]]
     rejected: Sequence[RejectedValue]
+    unconfirmed: list[Split]
 
 
-def _read(
-    meta: _Meta, series: Series, window: Window | None, answered: datetime | None, now: datetime, what: str
-) -> _Chart | None:
+def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
     """The chart's days; None if it has none. Days around the window were asked for, too, and are left out."""
+    window, answered, now, what = asked.window, asked.answered, asked.now, asked.what
     lines = _lines(meta, series, what)
     if not lines:
         return None
@@ -244,23 +253,24 @@ def _read(
                 found.setdefault(day, []).append(bar)
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
-    splits, broken, early = _splits(meta, series, zone, now)
+    splits = splits_of(meta.symbol, series.events, zone, now, are_confirmed=asked.are_confirmed)
     reaches_present = _reaches_present(meta, days, zone, unfinished)
     if reaches_present:
         _check_events(meta, series)
     # Bars before a split that cannot be read stay divided by it.
     is_undone = all(
         split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
-        for split in broken
+        for split in splits.broken
     )
     return _Chart(
         zone=zone,
         first=_first(days) if days else unfinished,
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
-        tells_actions=reaches_present and not broken,
-        splits=Splits(splits),
+        tells_actions=reaches_present and not splits.broken,
+        splits=Splits(splits.believed),
         bars=found,
-        rejected=(*rejected, *broken, *early),
+        rejected=(*rejected, *splits.broken, *splits.early),
+        unconfirmed=splits.unconfirmed,
     )
 
 
@@ -397,13 +407,13 @@ def _with_actions(
     for raw in series.events.dividends.values() if series.events else ():
         day, cash = None, ""
         try:
-            told = validate(_Dividend, raw, "a dividend")
+            told = validate(PaidDividend, raw, "a dividend")
             cash, day = spelling(told.amount), day_of(told.date, chart.zone)
-            _check_past(day, chart.zone, now)
-            whole = undivided(_meant(told.amount, "its amount"), chart.splits.ratio(day))
+            check_past(day, chart.zone, now)
+            whole = undivided(meant(told.amount, "its amount"), chart.splits.ratio(day))
             paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
         except (Implausible, SchemaDrift) as fault:
-            rejected.append(_refused(meta, "dividend", day, str(fault), cash))
+            rejected.append(refused(meta.symbol, "dividend", day, str(fault), cash))
     dividends = [
         Dividend(meta.symbol, day, sum(cash, Decimal(0)), unit[0]) for day, cash in sorted(paid.items())
     ]
@@ -415,56 +425,13 @@ def _with_actions(
     )
 
 
-def _splits(
-    meta: _Meta, series: Series, zone: ZoneInfo, now: datetime
-) -> tuple[list[Split], list[RejectedValue], list[RejectedValue]]:
-    """The splits that are told, those that cannot be read or be true, and those to come, which divide nothing yet."""
-    events = series.events.splits if series.events else {}
-    if len(events) > _MOST_SPLITS:
-        raise SchemaDrift(f"yahoo tells {len(events)} splits of {meta.symbol}; nothing was stored.")
-    splits, broken, early = [], [], []
-    for raw in events.values():
-        day, text = None, ""
-        try:
-            told = validate(_Split, raw, "a split")
-            text, day = f"{spelling(told.numerator)}:{spelling(told.denominator)}", day_of(told.date, zone)
-            _check_past(day, zone, now)
-            new, old = _meant(told.numerator, "its numerator"), _meant(told.denominator, "its denominator")
-            if new != old:
-                splits.append(split_of(meta.symbol, day, new, old))
-        except _ToCome as fault:
-            early.append(_refused(meta, "split", day, str(fault), text))
-        except (Implausible, SchemaDrift) as fault:
-            broken.append(_refused(meta, "split", day, str(fault), text))
-    once, twice = told_once(splits)
-    for split, other in twice:
-        why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
-        text = f"{split.new_shares:f}:{split.old_shares:f}"
-        broken.append(_refused(meta, "split", split.ex_on, why, text))
-    return once, broken, early
-
-
-class _ToCome(Implausible):
-    """An event of a day that is to come."""
-
-
-def _check_past(day: date, zone: ZoneInfo, now: datetime) -> None:
-    if day > now.astimezone(zone).date():
-        raise _ToCome("it is to come; until then its day may move, and it changes nothing")
-
-
-def _refused(meta: _Meta, what: str, day: date | None, why: str, text: str) -> RejectedValue:
-    at = None if day is None else midnight(day)
-    return RejectedValue(meta.symbol, at, f"the {what} of {day or 'an unknown day'}: {why}", text)
-
-
 def _bar(
     day: date, bar: _Bar, meta: _Meta, unit: tuple[str, int], ratio: Ratio | None
 ) -> Observation | RejectedValue:
     """One day; without `ratio` its prices stay divided by splits that the answer does not reach, or tell."""
 
     def price(raw: object, what: str) -> Decimal:
-        return in_major_unit(undivided(_meant(raw, what), ratio), unit[1])
+        return in_major_unit(undivided(meant(raw, what), ratio), unit[1])
 
     def volume(raw: object, what: str) -> Decimal:
         return unmultiplied(volume_of(raw, what), ratio)
@@ -481,11 +448,6 @@ def _bar(
         )
     except Implausible as fault:
         return RejectedValue(meta.symbol, midnight(day), str(fault), spelling(bar.close))
-
-
-def _meant(raw: object, what: str) -> Decimal:
-    """The price without binary noise. Raises Implausible for what is none."""
-    return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)
 
 
 def failed(symbol: str, kind: FailureKind, message: str) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -36,15 +37,17 @@ def trade(core: Core, *special: date) -> None:
     )
 
 
-def bring(core: Core, window: Window | None = WEEK) -> None:
+def bring(core: Core, window: Window | None = WEEK, closes: Sequence[str] = ("100.00",) * 7) -> None:
     rows: list[Observation] = [
-        observation("AAPL", "100.00", midnight(WEEK.start + timedelta(days=n))) for n in range(7)
+        observation("AAPL", close, midnight(WEEK.start + timedelta(days=n))) for n, close in enumerate(closes)
     ]
     core.lift_limits()
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.enqueue(DAILY, "AAPL", days=None if window is None else (window.start, window.end))
     settling.settle_answer(
-        core.engine, core.claim_one(), Fetched(Answer(observations=rows), 200, 2, body=b"{}")
+        core.engine,
+        core.claim_one(),
+        Fetched(Answer(observations=rows, actions_since={"AAPL": WEEK.start}), 200, 2, body=b"{}"),
     )
 
 
@@ -68,6 +71,15 @@ def test_f6_a_bar_of_a_day_on_which_its_exchange_never_trades_is_held(core: Core
     assert reviews.release(core.engine, found[0].value_id, "ann").outcome == "released"
     bring(core)
     assert stored(core) == [9, 10, 11, 12, 13, 14], "a person knew better, and is asked no more"
+
+
+def test_f6_a_split_that_becomes_known_makes_no_bar_of_a_closed_day_a_price(core: Core) -> None:
+    trade(core)
+    bring(core, closes=["400.00", "400.00", "400.00", "400.00", "100.00", "100.00", "100.00"])
+    assert stored(core) == [9, 10, 11, 12]
+    core.rows("SELECT pricing.enter_action('equity', 'AAPL', '2026-03-13', 'split', 4, 1, NULL, NULL, 'ann')")
+    assert {one.outcome for one in reviews.judge_anew(core.engine)} == {"released"}
+    assert stored(core) == [9, 10, 11, 12, 13]
 
 
 @pytest.mark.parametrize("special", [date(2026, 3, 14), date(2026, 11, 7)])

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline import settling
+from pricing_pipeline import reviews, settling
 from pricing_pipeline.domain import Answer, Observation
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.fix_core import (
@@ -113,3 +113,16 @@ def test_f6_two_providers_that_see_one_move_confirm_each_other(core: Core) -> No
     assert said("second_quote", "yahoo", "100.00", now + timedelta(seconds=6)) == Decimal("351.00"), (
         "alone again"
     )
+
+
+@pytest.mark.parametrize(("volume", "outcomes"), [(1_000_000, ["released"]), (150_000, [])])
+def test_f6_what_is_judged_anew_is_proved_by_trading_as_it_would_have_been_at_first(
+    core: Core, volume: int, outcomes: list[str]
+) -> None:
+    """A share triples on the day of its reverse split, which nobody told: ten times the usual trading proves it."""
+    assert brought(core, bars(["10.00"] * 20, [1_000_000] * 20), is_latest=False) == 20
+    assert brought(core, bars(["10.00", "300.00"], [1_000_000, volume], 19), is_latest=True) == 20
+    core.rows(
+        "SELECT pricing.enter_action('equity', 'IBM', :day, 'split', 1, 10, NULL, NULL, 'ann')", day=day(20)
+    )
+    assert [one.outcome for one in reviews.judge_anew(core.engine)] == outcomes

@@ -47,6 +47,7 @@ RELEASED = {
     "0037_reads_without_locks.sql": "2a133a8412829d9b",
     "0038_owners.sql": "c64c5444d4fb728f",
     "0039_room.sql": "d62e9ba95f03a977",
+    "0040_readers.sql": "0448bfabce1422bf",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 

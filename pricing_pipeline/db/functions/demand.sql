@@ -396,7 +396,7 @@ BEGIN
         DELETE FROM pricing.demand d USING (
             SELECT x.ctid AS place FROM pricing.demand x
             WHERE x.created_at < now_ - interval '1 minute' AND (x.held_until IS NULL OR x.held_until <= now_)
-              AND (x.read_at IS NULL OR x.read_at < now_ - interval '5 minutes')
+              AND x.read_at IS NULL
               AND NOT EXISTS (SELECT FROM pricing.active_subscriptions a
                               WHERE a.data_type = x.data_type AND a.symbol BETWEEN x.symbol AND x.symbol ORDER BY a.symbol OFFSET 0)
               AND NOT EXISTS (SELECT FROM pricing.holdings h

@@ -342,7 +342,8 @@ LANGUAGE sql SET search_path = '' SET jit = off AS $$
         FROM mine m LEFT JOIN pricing.demand d ON (d.data_type, d.symbol) = (wanted_type, m.symbol)
         UNION ALL
         SELECT false, d.data_type, d.symbol,
-               (SELECT count(*)::integer FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), d.due_at
+               greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)),
+                        (d.read_at IS NOT NULL)::integer), d.due_at
         FROM kinds k JOIN pricing.demand d USING (data_type)
         WHERE d.due_at <= pricing.clock() AND d.became_due_at IS NULL
           AND NOT (d.data_type = wanted_type AND EXISTS (SELECT FROM mine m WHERE m.symbol = d.symbol))

@@ -26,6 +26,7 @@ CREATE OR REPLACE FUNCTION pricing.request_reads(user_id text, data_types text[]
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 DECLARE
     missing record := pricing.missing_prices(data_types, symbols);
+    unnoted record := pricing.unnoted_reads(data_types, symbols);
     news record;
     admitted integer;
 BEGIN
@@ -43,6 +44,8 @@ BEGIN
                 USING HINT = 'Read it again a little later, or raise new_pairs_per_minute and pairs_per_user in pricing.user_caps.';
         END IF;
     END IF;
+    -- Those cost no more than others want already, so no cap keeps them out.
+    PERFORM pricing.request_pairs('read', unnoted.data_types, unnoted.symbols) WHERE unnoted.symbols IS NOT NULL;
     PERFORM pricing.request_views(data_types, symbols);
 EXCEPTION WHEN lock_not_available THEN
     -- The answer is worth more than what it asks for.
@@ -156,6 +159,93 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.serve_pairs(text, text[], text[]) IS
     'Does what a request of this kind asks for: adds demand, judges and queues at once what is missing or stale, notes views. What another session has locked is passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM pricing.check_pairs(data_types, symbols);
+    PERFORM pricing.note_views(data_types, symbols);
+    RETURN pricing.serve_reads(data_types, symbols);
+END $$;
+COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
+    'What a worker''s read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    missing record := pricing.missing_prices(data_types, symbols);
+    unnoted record := pricing.unnoted_reads(data_types, symbols);
+    noted record;
+BEGIN
+    IF missing.symbols IS NULL AND unnoted.symbols IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM pricing.add_demand(missing.data_types, missing.symbols) WHERE missing.symbols IS NOT NULL;
+    missing.data_types := missing.data_types || unnoted.data_types;
+    missing.symbols := missing.symbols || unnoted.symbols;
+    WITH noted_pairs AS (
+        UPDATE pricing.demand d SET read_at = now_, due_at = least(d.due_at, now_)
+        FROM (SELECT pair.* FROM unnest(missing.data_types, missing.symbols) AS u (data_type, symbol) CROSS JOIN LATERAL (
+                  SELECT x.ctid AS place FROM pricing.demand x WHERE x.data_type = u.data_type AND x.symbol BETWEEN u.symbol AND u.symbol
+                  ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) pair
+              ORDER BY u.data_type, u.symbol) free
+        WHERE d.ctid = free.place RETURNING d.data_type, d.symbol)
+    SELECT array_agg(n.data_type) AS data_types, array_agg(n.symbol) AS symbols INTO noted FROM noted_pairs n;
+    -- What another session has locked is asked for again.
+    PERFORM pricing.request_pairs('read', array_agg(u.data_type), array_agg(u.symbol))
+    FROM (SELECT * FROM unnest(missing.data_types, missing.symbols) EXCEPT SELECT * FROM unnest(noted.data_types, noted.symbols)) u (data_type, symbol)
+    HAVING count(*) > 0;
+    RETURN pricing.enqueue_due_pairs(noted.data_types, noted.symbols);
+END $$;
+COMMENT ON FUNCTION pricing.serve_reads(text[], text[]) IS
+    'Queues those of the pairs whose prices are missing or stale. The reader counts as a viewer until it is served: what finds no room in a quota stays due. Returns the number queued.';
+
+
+CREATE OR REPLACE FUNCTION pricing.unnoted_reads(INOUT data_types text[], INOUT symbols text[])
+LANGUAGE sql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+    SELECT array_agg(u.data_type), array_agg(u.symbol)
+    FROM (SELECT DISTINCT x.* FROM unnest(data_types, symbols) AS x (data_type, symbol)) u
+    WHERE EXISTS (SELECT FROM pricing.demand d
+                  WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NOT NULL AND d.read_at IS NULL
+                  ORDER BY d.symbol OFFSET 0)
+$$;
+COMMENT ON FUNCTION pricing.unnoted_reads(text[], text[]) IS
+    'Those of the pairs that are on their way, and for which no reader is known to wait: their tasks would be cancelled when who watches them leaves.';
+
+
+CREATE OR REPLACE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[])
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- Looking first: a hundred reads a second of a price that is on its way must neither write nor lock.
+    SELECT array_agg(p.data_type), array_agg(p.symbol) INTO data_types, symbols
+        FROM (SELECT DISTINCT r.data_type, u.symbol
+              FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
+              WHERE r.is_active
+                -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
+                AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
+                                                                AND i.is_active AND i.update_mode = 'api' OFFSET 0)
+                AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
+                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
+                AND NOT EXISTS (SELECT FROM pricing.demand d
+                                -- By a range of one value, in the order that only the right index has.
+                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.held_until > now_
+                                ORDER BY d.symbol OFFSET 0)
+              OFFSET 0) p
+        WHERE pricing.is_pair_stale(p.data_type, p.symbol)
+          -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the same.
+          AND NOT EXISTS (
+              SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
+              WHERE r.data_type = p.data_type AND l.symbol = p.symbol
+                AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
+                AND NOT pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)));
+END $$;
+COMMENT ON FUNCTION pricing.missing_prices(text[], text[]) IS
+    'Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.adopt_pairs() RETURNS integer

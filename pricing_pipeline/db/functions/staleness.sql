@@ -1,5 +1,5 @@
--- What of the demand is due: the staleness check, what reads ask for, and the duties that keep demand true.
--- Who wants what is in demand.sql, which function judges a time in registry.sql.
+-- What of the demand is due: the staleness check, and the duties that keep demand true. What reads ask for is in requests.sql,
+-- who wants what in demand.sql, which function judges a time in registry.sql.
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_due(at_most integer DEFAULT 10000) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -38,8 +38,7 @@ COMMENT ON FUNCTION pricing.enqueue_due(integer) IS
     'The staleness check: serves what clients have asked for, queues what is due and stale (at most so many pairs of each type), moves on what is still fresh, and goes on with the walks of scheduled types. Returns the number queued.';
 
 
-CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[], for_reader boolean DEFAULT false)
-RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     kind record;
@@ -49,16 +48,16 @@ BEGIN
         SELECT u.data_type, array_agg(DISTINCT u.symbol) AS symbols
         FROM unnest(data_types, symbols) AS u (data_type, symbol) GROUP BY 1 ORDER BY 1
     LOOP
-        queued := queued + pricing.check_type(kind.data_type, NULL, kind.symbols, for_reader);
+        queued := queued + pricing.check_type(kind.data_type, NULL, kind.symbols);
     END LOOP;
     RETURN queued;
 END $$;
-COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[], boolean) IS
-    'The staleness check of the pairs that two lists name, for their viewers and holders or, in advance, for a reader. Returns the number queued.';
+COMMENT ON FUNCTION pricing.enqueue_due_pairs(text[], text[]) IS
+    'The staleness check of the pairs that two lists name. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.check_type(
-    wanted_type text, at_most integer, symbols text[] DEFAULT NULL, for_reader boolean DEFAULT false,
+    wanted_type text, at_most integer, symbols text[] DEFAULT NULL,
     queued_until timestamptz DEFAULT '-infinity', until timestamptz DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms' AS $$
 DECLARE
@@ -78,7 +77,7 @@ BEGIN
     IF pricing.may_fit(route.provider, 0, route.est_bytes) THEN
         room := pricing.take_room(route.provider, 0, coalesce(cardinality(symbols), at_most) * route.est_bytes);
         IF room IS NOT NULL THEN
-            symbols := pricing.most_wanted(wanted_type, route.provider, room, symbols, at_most, queued_until, for_reader);
+            symbols := pricing.most_wanted(wanted_type, route.provider, room, symbols, at_most, queued_until);
             IF symbols IS NULL THEN
                 RETURN 0;
             END IF;
@@ -88,7 +87,7 @@ BEGIN
         BEGIN
             IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
                 judged := pricing.check_our_prices(
-                    wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
+                    wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
             ELSE
                 EXECUTE pricing.check_statement(
@@ -102,7 +101,7 @@ BEGIN
                     CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
                          THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true) ELSE pricing.is_data_stale($2, w.ttl) END'
                          ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
-                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
+                INTO judged USING wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, route.provider, route.est_bytes;
             END IF;
             EXIT;
@@ -124,8 +123,8 @@ BEGIN
                     'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_answers l '
                     'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
                     'v.stamp + make_interval(mins => ttl.minutes)',
-                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))', ahead => 'false')
-                INTO judged USING wanted_type, now_, symbols, at_most, for_reader, queued_until, kind.asset_class, kind.default_ttl_minutes,
+                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))')
+                INTO judged USING wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
                     kind.background_ttl_minutes, NULL::text, route.est_bytes;
                 EXIT;
         END;
@@ -156,17 +155,17 @@ EXCEPTION
                 SELECT d.symbol FROM pricing.demand d
                 WHERE d.data_type = wanted_type AND d.due_at >= queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT at_most) x)),
-            for_reader, coalesce(until, clock_timestamp() + interval '1 second'));
+            coalesce(until, clock_timestamp() + interval '1 second'));
     WHEN OTHERS THEN -- one bad type must not stop the others
         PERFORM pricing.warn('enqueue_due', wanted_type, 'the staleness check failed: ' || SQLERRM, SQLSTATE);
         RETURN 0;
 END $$;
-COMMENT ON FUNCTION pricing.check_type(text, integer, text[], boolean, timestamptz, timestamptz) IS
-    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or, of those that a list names, for their viewers and holders or, in advance, for a reader. What another session has locked is passed over. Returns the number queued.';
+COMMENT ON FUNCTION pricing.check_type(text, integer, text[], timestamptz, timestamptz) IS
+    'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or of those that a list names. What another session has locked is passed over. Returns the number queued.';
 
 
 CREATE OR REPLACE FUNCTION pricing.most_wanted(
-    wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamptz, for_reader boolean) RETURNS text[]
+    wanted_type text, provider text, room bigint, wanted text[], at_most integer, queued_until timestamptz) RETURNS text[]
 LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
 BEGIN
     IF room = 0 THEN
@@ -175,12 +174,12 @@ BEGIN
     -- What is not among them stays due, and the next check looks again.
     RETURN (SELECT (pricing.share_of(most_wanted.provider, room, wanted_type, array_agg(x.symbol), array_agg(x.viewers)))[:coalesce(at_most, 2147483647)] FROM (
         SELECT d.symbol, greatest((SELECT count(*)::integer FROM pricing.active_subscriptions a
-                                   WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), for_reader::integer) AS viewers
+                                   WHERE (a.data_type, a.symbol) = (d.data_type, d.symbol)), (d.read_at IS NOT NULL)::integer) AS viewers
         FROM pricing.demand d
         WHERE d.data_type = wanted_type AND d.became_due_at IS NULL
           AND CASE WHEN wanted IS NULL THEN d.due_at BETWEEN queued_until AND pricing.clock() ELSE d.symbol = ANY (wanted) END) x);
 END $$;
-COMMENT ON FUNCTION pricing.most_wanted(text, text, bigint, text[], integer, timestamptz, boolean) IS
+COMMENT ON FUNCTION pricing.most_wanted(text, text, bigint, text[], integer, timestamptz) IS
     'Of the pairs that are due, at most so many, or of those that a list names, those that most people watch, over all types of their provider: as many as there is room for in its quota. NULL = none.';
 
 
@@ -196,7 +195,7 @@ COMMENT ON FUNCTION pricing.put_off(text, text[]) IS
     'Has pairs that no quota has room for looked at again in a minute. They stay owed since they were.';
 
 
-CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], for_reader boolean, until timestamptz) RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.check_by_halves(wanted_type text, symbols text[], until timestamptz) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     middle integer := cardinality(symbols) / 2;
@@ -210,41 +209,42 @@ BEGIN
         RETURN 0;
     END IF;
     RETURN pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[middle + 1:] ELSE symbols[:middle] END,
-                              for_reader, until => until)
+                              until => until)
          + pricing.check_type(wanted_type, NULL, CASE WHEN is_turned THEN symbols[:middle] ELSE symbols[middle + 1:] END,
-                              for_reader, until => until);
+                              until => until);
 END $$;
-COMMENT ON FUNCTION pricing.check_by_halves(text, text[], boolean, timestamptz) IS
+COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
     'Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.';
 
 
 -- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
 -- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
 -- OFFSET looks each up, where it might have hashed them all.
-CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text, ahead text DEFAULT 'true') RETURNS text
+CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
     SELECT pg_catalog.format($query$
         WITH due AS (
             SELECT * FROM (
                 -- NO KEY UPDATE is enough: no key is changed.
-                SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $6 AND d.due_at <= $2 AND d.became_due_at IS NULL
+                SELECT d.ctid AS place, d.symbol, d.due_at, d.read_at FROM pricing.demand d
+                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $5 AND d.due_at <= $2 AND d.became_due_at IS NULL
                 ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due
             UNION ALL
             -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
-            -- nobody watched. A reader counts as a viewer.
+            -- nobody watched.
             SELECT named_due.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
-                SELECT d.ctid AS place, d.symbol, d.due_at FROM pricing.demand d
-                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (d.due_at <= $2 OR (
-                    coalesce(d.held_until, '-infinity') <= $2 AND (d.is_background OR ($5 AND %4$s))))
+                SELECT d.ctid AS place, d.symbol, d.due_at, d.read_at FROM pricing.demand d
+                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (
+                    d.due_at <= $2 OR (d.is_background AND coalesce(d.held_until, '-infinity') <= $2))
                 ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due
             ORDER BY symbol), -- neighbours lie on the same pages of every index
         asked AS (
+            -- A reader counts as a viewer until it is served.
             SELECT due.*, greatest((SELECT count(*)::integer FROM (
                                         SELECT FROM pricing.active_subscriptions a
                                         WHERE a.data_type = $1 AND a.symbol BETWEEN due.symbol AND due.symbol ORDER BY a.symbol) viewer),
-                                   $5::integer) AS viewers,
-                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = $7 AND i.symbol = due.symbol
+                                   (due.read_at IS NOT NULL)::integer) AS viewers,
+                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = $6 AND i.symbol = due.symbol
                                                                AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
             FROM due OFFSET 0),
         -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
@@ -254,7 +254,7 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                        ORDER BY h.active_symbol LIMIT 1) AS is_held,
                    v.stamp, ttl.minutes AS ttl, %2$s AS next_at
             FROM asked a LEFT JOIN %1$s
-            CROSS JOIN LATERAL (SELECT CASE WHEN a.viewers > 0 THEN coalesce(v.own_ttl, $8) ELSE $9 END AS minutes) ttl OFFSET 0),
+            CROSS JOIN LATERAL (SELECT CASE WHEN a.viewers > 0 THEN coalesce(v.own_ttl, $7) ELSE $8 END AS minutes) ttl OFFSET 0),
         judged AS (
             SELECT w.*, NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %3$s AS is_stale FROM wanted w OFFSET 0),
         decided AS (
@@ -277,24 +277,24 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
                 is_background = j.viewers = 0,
                 became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, $2) END,
                 owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
-                read_at = CASE WHEN $5 THEN $2 ELSE d.read_at END
+                read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
             FROM decided j WHERE d.ctid = j.place
             RETURNING j.symbol, j.viewers, j.is_fetched),
         queued AS (
             INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes, est_bytes, enqueued_at)
-            SELECT $1, l.symbol, $10, l.viewers, $8, $11, $2 FROM looked l WHERE l.is_fetched AND $10 IS NOT NULL)
+            SELECT $1, l.symbol, $9, l.viewers, $7, $10, $2 FROM looked l WHERE l.is_fetched AND $9 IS NOT NULL)
         -- The statement's snapshot is older than its own rows: what is found pending was so before.
-        SELECT count($10)::integer AS queued,
-               count($10) > 0 AND (
-                   SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $10 AND q.run_after IS NULL AND q.status = 'pending'
+        SELECT count($9)::integer AS queued,
+               count($9) > 0 AND (
+                   SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $9 AND q.run_after IS NULL AND q.status = 'pending'
                    ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
                (SELECT count(*) FROM due) < $4 AS is_all,
-               array_agg(l.symbol) FILTER (WHERE $10 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $10 IS NULL) AS viewers
+               array_agg(l.symbol) FILTER (WHERE $9 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $9 IS NULL) AS viewers
         FROM looked l WHERE l.is_fetched
-        $query$, prices, next_at, is_stale, ahead)
+        $query$, prices, next_at, is_stale)
 $body$;
-COMMENT ON FUNCTION pricing.check_statement(text, text, text, text) IS
-    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, whether it is, and whether what a reader names is judged before it is due, are expressions.';
+COMMENT ON FUNCTION pricing.check_statement(text, text, text) IS
+    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.';
 
 
 -- Said once more as a function, for what the registry has in our own table: to plan it anew takes as long as fifty pairs. A
@@ -303,7 +303,7 @@ DO $deploy$
 BEGIN
     EXECUTE pg_catalog.format($function$
         CREATE OR REPLACE FUNCTION pricing.check_our_prices(
-            wanted_type text, now_ timestamptz, wanted text[], at_most integer, for_reader boolean, queued_until timestamptz, asset_class text,
+            wanted_type text, now_ timestamptz, wanted text[], at_most integer, queued_until timestamptz, asset_class text,
             default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean,
             OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[])
         LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS %L
@@ -314,71 +314,13 @@ BEGIN
             -- Where there is no price, the provider may have said so.
             'LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x WHERE l.fetched_at IS NULL '
             'AND (x.data_type, x.symbol) = ($1, a.symbol) OFFSET 0) e ON true OFFSET 0) v ON true',
-            'CASE WHEN $12 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
+            'CASE WHEN $11 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
             'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
             'coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
 END $deploy$;
 COMMENT ON FUNCTION pricing.check_our_prices(
-    text, timestamptz, text[], integer, boolean, timestamptz, text, integer, integer, text, bigint, boolean) IS
+    text, timestamptz, text[], integer, timestamptz, text, integer, integer, text, bigint, boolean) IS
     'check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.';
-
-
-CREATE OR REPLACE FUNCTION pricing.request_prices(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-BEGIN
-    PERFORM pricing.check_pairs(data_types, symbols);
-    PERFORM pricing.note_views(data_types, symbols);
-    RETURN pricing.serve_reads(data_types, symbols);
-END $$;
-COMMENT ON FUNCTION pricing.request_prices(text[], text[]) IS
-    'What a worker''s read asks for: queues those of the pairs that are missing or stale, as for one viewer. Instruments that are unknown or paused, and pairs that are held off, are passed over. Returns the number queued.';
-
-
-CREATE OR REPLACE FUNCTION pricing.serve_reads(data_types text[], symbols text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
-DECLARE
-    missing record := pricing.missing_prices(data_types, symbols);
-BEGIN
-    IF missing.data_types IS NULL THEN
-        RETURN 0;
-    END IF;
-    PERFORM pricing.add_demand(missing.data_types, missing.symbols);
-    RETURN pricing.enqueue_due_pairs(missing.data_types, missing.symbols, true);
-END $$;
-COMMENT ON FUNCTION pricing.serve_reads(text[], text[]) IS
-    'Queues those of the pairs whose prices are missing or stale, as for one viewer. Returns the number queued.';
-
-
-CREATE OR REPLACE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[])
-LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
-DECLARE
-    now_ timestamptz := pricing.clock();
-BEGIN
-    -- Looking first: a hundred reads a second of a price that is on its way must neither write nor lock.
-    SELECT array_agg(p.data_type), array_agg(p.symbol) INTO data_types, symbols
-        FROM (SELECT DISTINCT r.data_type, u.symbol
-              FROM unnest(data_types, symbols) AS u (data_type, symbol) JOIN pricing.data_type_registry r USING (data_type)
-              WHERE r.is_active
-                -- OFFSET: looked up one by one, never joined, however few there were when this was planned.
-                AND EXISTS (SELECT FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (r.asset_class, u.symbol)
-                                                                AND i.is_active AND i.update_mode = 'api' OFFSET 0)
-                AND NOT EXISTS (SELECT FROM pricing.api_call_queue_live q WHERE (q.data_type, q.symbol, q.window_start, q.window_end)
-                                                                          = (u.data_type, u.symbol, '-infinity', 'infinity') OFFSET 0)
-                AND NOT EXISTS (SELECT FROM pricing.demand d
-                                -- By a range of one value, in the order that only the right index has.
-                                WHERE d.data_type = u.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.held_until > now_
-                                ORDER BY d.symbol OFFSET 0)
-              OFFSET 0) p
-        WHERE pricing.is_pair_stale(p.data_type, p.symbol)
-          -- What a judge or a table of one's own calls stale whatever was fetched is asked for once per TTL all the same.
-          AND NOT EXISTS (
-              SELECT FROM pricing.data_type_registry r JOIN pricing.latest_answers l USING (data_type)
-              WHERE r.data_type = p.data_type AND l.symbol = p.symbol
-                AND (r.table_name <> 'latest_price_' || r.data_type OR r.staleness_function NOT IN ('is_data_stale', 'is_market_stale'))
-                AND NOT pricing.is_data_stale(l.fetched_at, coalesce(l.cache_ttl_minutes, r.default_ttl_minutes)));
-END $$;
-COMMENT ON FUNCTION pricing.missing_prices(text[], text[]) IS
-    'Those of the pairs whose prices a read finds missing or stale, and which nobody has queued. Instruments that are unknown or paused, and pairs that back off, are left out.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean

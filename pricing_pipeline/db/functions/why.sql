@@ -365,7 +365,8 @@ BEGIN
         END IF;
     END IF;
     SELECT r.provider INTO provider_ FROM pricing.route(wanted_type, wanted_symbol) r;
-    SELECT count(*) INTO viewers FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
+    SELECT greatest(count(*), (pair.read_at IS NOT NULL)::integer) INTO viewers
+    FROM pricing.active_subscriptions a WHERE (a.data_type, a.symbol) = (wanted_type, wanted_symbol);
     is_held := EXISTS (SELECT FROM pricing.holdings h WHERE (h.data_type, h.active_symbol) = (wanted_type, wanted_symbol));
     size_ := coalesce((SELECT ceil(s.bytes) FROM pricing.size_estimates s WHERE (s.provider, s.data_type, s.per) = (provider_, wanted_type, 'symbol')),
                       kind.estimated_data_size_bytes);

@@ -1,0 +1,114 @@
+"""The splits and dividends that Yahoo tells beside prices, each read by itself: one broken event costs no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from pricing_pipeline.domain import RejectedValue, Split
+from pricing_pipeline.errors import SchemaDrift
+from pricing_pipeline.providers.base import Schema, validate
+from pricing_pipeline.providers.exchange_days import day_of
+from pricing_pipeline.providers.noise import without_noise
+from pricing_pipeline.providers.splits import told_once
+from pricing_pipeline.providers.values import (
+    Implausible,
+    UnconfirmedSplit,
+    midnight,
+    price_of,
+    spelling,
+    split_of,
+)
+
+_MOST_SPLITS = 200
+"""No company splits so often; an answer of more has another form than ours."""
+
+
+class _Split(Schema):
+    date: object
+    numerator: object
+    denominator: object
+
+
+class PaidDividend(Schema):
+    date: object
+    amount: object
+
+
+class Events(Schema):
+    """Each is validated by itself."""
+
+    splits: dict[str, object] = Field(default_factory=dict)
+    dividends: dict[str, object] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSplits:
+    """`broken` cannot be read or be true; `early` are to come, and divide nothing yet.
+
+    `unconfirmed` are those of the broken, or of the believed ones, that only a person is believed about.
+    """
+
+    believed: list[Split] = field(default_factory=list)
+    broken: list[RejectedValue] = field(default_factory=list)
+    early: list[RejectedValue] = field(default_factory=list)
+    unconfirmed: list[Split] = field(default_factory=list)
+
+
+def splits_of(
+    symbol: str, events: Events | None, zone: ZoneInfo, now: datetime, *, are_confirmed: bool
+) -> ToldSplits:
+    """The splits that are told. `are_confirmed`: those are believed, too, that are larger than any other."""
+    raws = events.splits if events else {}
+    if len(raws) > _MOST_SPLITS:
+        raise SchemaDrift(f"yahoo tells {len(raws)} splits of {symbol}; nothing was stored.")
+    told, splits = ToldSplits(), []
+    for raw in raws.values():
+        day, text = None, ""
+        try:
+            event = validate(_Split, raw, "a split")
+            text, day = f"{spelling(event.numerator)}:{spelling(event.denominator)}", day_of(event.date, zone)
+            check_past(day, zone, now)
+            new, old = meant(event.numerator, "its numerator"), meant(event.denominator, "its denominator")
+            if new != old:
+                splits.append(split_of(symbol, day, new, old))
+        except _ToCome as fault:
+            told.early.append(refused(symbol, "split", day, str(fault), text))
+        except UnconfirmedSplit as fault:
+            told.unconfirmed.append(fault.split)
+            if are_confirmed:
+                splits.append(fault.split)
+            else:
+                told.broken.append(refused(symbol, "split", day, str(fault), text))
+        except (Implausible, SchemaDrift) as fault:
+            told.broken.append(refused(symbol, "split", day, str(fault), text))
+    once, twice = told_once(splits)
+    told.believed.extend(once)
+    for split, other in twice:
+        why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"
+        text = f"{split.new_shares:f}:{split.old_shares:f}"
+        told.broken.append(refused(symbol, "split", split.ex_on, why, text))
+    return told
+
+
+class _ToCome(Implausible):
+    """An event of a day that is to come."""
+
+
+def check_past(day: date, zone: ZoneInfo, now: datetime) -> None:
+    if day > now.astimezone(zone).date():
+        raise _ToCome("it is to come; until then its day may move, and it changes nothing")
+
+
+def refused(symbol: str, what: str, day: date | None, why: str, text: str) -> RejectedValue:
+    at = None if day is None else midnight(day)
+    return RejectedValue(symbol, at, f"the {what} of {day or 'an unknown day'}: {why}", text)
+
+
+def meant(raw: object, what: str) -> Decimal:
+    """The price without binary noise. Raises Implausible for what is none."""
+    return price_of(without_noise(raw) if isinstance(raw, Decimal) else raw, what)
