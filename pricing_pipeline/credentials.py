@@ -176,6 +176,10 @@ def require_provider(connection: Connection, provider: str) -> None:
     """Raise UnknownProvider, which lists those there are, for a name that is none."""
     known = connection.execute(query("credentials.providers")).scalars().all()
     if provider not in known:
-        raise UnknownProvider(
-            f"no provider is called {provider!r}, only {', '.join(known) or 'none at all'}."
-        )
+        names = ", ".join(known) or "none at all"
+        if len(provider) >= _LEAST_TELLING:
+            raise UnknownProvider(
+                f"no provider is called so, only {names}. If that was an API key, it is in your shell's history now: "
+                "remove it there, and give keys to the prompt or on standard input."
+            )
+        raise UnknownProvider(f"no provider is called {provider!r}, only {names}.")

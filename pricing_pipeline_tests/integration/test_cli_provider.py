@@ -97,6 +97,7 @@ def test_a4_a_key_may_have_limits_of_its_own(core: Core, cli: CommandLine) -> No
         (["twelvedata"], "canary with spaces", "no HTTP header can carry"),
         (["twelvedata"], CANARY * 400, "at most 4096 characters"),
         (["nobody"], CANARY, "no provider is called 'nobody', only "),
+        ([CANARY], CANARY, "If that was an API key, it is in your shell's history now"),
         (["mfapi"], CANARY, "mfapi needs no key"),
         (["twelvedata", "--name", "No Name"], CANARY, "a key's name has 1 to 48"),
         (["twelvedata", "--limit", "minute"], CANARY, "Write it like minute=55"),

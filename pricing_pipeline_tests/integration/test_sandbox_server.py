@@ -130,6 +130,14 @@ def test_wrong_orders_are_refused_with_the_reason(sandbox):
     assert get(url).json() == []
 
 
+def test_a_web_page_cannot_steer_the_sandbox(sandbox):
+    from_page = {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"}
+    url = f"{sandbox.url}/_sandbox/behaviour"
+    assert post(url, headers=from_page, content=b'{"kind": "garbage"}').status_code == 403
+    assert post(f"{sandbox.url}/_sandbox/reset", headers=from_page).status_code == 403
+    assert get(url, headers=from_page).json() == []
+
+
 def test_latency_is_added_to_provider_calls_only():
     with running_sandbox(latency_ms=600_000) as sandbox:
         with pytest.raises(httpx.ReadTimeout):

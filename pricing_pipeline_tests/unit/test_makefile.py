@@ -54,6 +54,15 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "PYTHON"))}
 
 
+@pytest.mark.parametrize("name", ["$(touch owned)", "`touch owned`", "${HOME}"])
+def test_a_folder_whose_name_is_a_command_is_refused_and_runs_nothing(clone: Path, name: str) -> None:
+    folder = clone.rename(clone.with_name(name))
+    made = make(folder, "help")
+    assert made.returncode == 2
+    assert "Move it to one without" in made.stderr
+    assert list(folder.parent.rglob("owned")) == []
+
+
 @pytest.mark.parametrize(
     ("python", "told"),
     [
