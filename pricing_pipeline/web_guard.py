@@ -151,9 +151,7 @@ class Guard:
         return None
 
     def _takes_body(self, connection: HTTPConnection) -> bool:
-        kinds = [
-            kind.partition(";")[0].strip().lower() for kind in connection.headers.getlist("content-type")
-        ]
+        kinds = [kind.partition(";")[0].strip() for kind in connection.headers.getlist("content-type")]
         return kinds == ["application/json"] or (kinds == [_FORM] and self._is_login(connection))
 
     def _is_login(self, connection: HTTPConnection) -> bool:
