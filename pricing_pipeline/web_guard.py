@@ -19,6 +19,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.settings import Settings
@@ -124,6 +125,8 @@ class Guard:
         if answer is None and self._token is not None:
             answer = await self._require_login(connection, self._token, receive)
         handler: ASGIApp = answer or self._app
+        if answer is not None and scope["type"] == "websocket":
+            handler = WebSocketClose()  # answered by 403; uvicorn would log other words as an error
         await handler(scope, receive, send_unframed)
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
@@ -240,7 +243,7 @@ def _refused(status: int, words: str, headers: dict[str, str] | None = None) -> 
 
 
 def _please_log_in(connection: HTTPConnection, words: str) -> Response:
-    if connection.scope["type"] == "http" and _wants_page(connection):
+    if _wants_page(connection):
         return HTMLResponse(_PAGE.format(words=words, action=LOGIN), 401, _PAGE_HEADERS)
     return _refused(401, f"{words} Send it as Authorization: Bearer.", {"WWW-Authenticate": "Bearer"})
 

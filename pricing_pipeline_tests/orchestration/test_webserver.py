@@ -243,11 +243,12 @@ async ([ui, byAddress, mutation]) => {
     opened.onerror = () => done(said[name] = 'refused');
   });
   const loaded = (element) => new Promise((done) => { element.onload = element.onerror = done; });
-  const frame = document.body.appendChild(document.createElement('iframe'));
-  frame.name = 'hidden';
   for (const kind of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
+    const frame = document.createElement('iframe');
+    frame.name = kind;
+    document.body.appendChild(frame);
     const form = document.body.appendChild(document.createElement('form'));
-    Object.assign(form, {method: 'post', enctype: kind, action: `${ui}/${byAddress}`, target: 'hidden'});
+    Object.assign(form, {method: 'post', enctype: kind, action: `${ui}/${byAddress}`, target: kind});
     const done = loaded(frame);
     form.submit();
     await done;
