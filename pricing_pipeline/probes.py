@@ -11,10 +11,11 @@ import socket
 import httpx
 
 
-def answers_http(url: str) -> bool:
-    """Whether a GET succeeds within 2 s."""
+def answers_http(url: str, token: str | None = None) -> bool:
+    """Whether a GET succeeds within 2 s, with a token where one is asked for."""
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     try:
-        return httpx.get(url, timeout=2.0, trust_env=False).is_success
+        return httpx.get(url, headers=headers, timeout=2.0, trust_env=False).is_success
     except httpx.HTTPError:
         return False
 

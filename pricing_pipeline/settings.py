@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
@@ -38,6 +39,17 @@ def _named_secrets(value: object) -> object:
     return keys
 
 
+def _hosts(value: object) -> object:
+    """Read `name,name:port`, as browsers send them in Host."""
+    if not isinstance(value, str):
+        return value
+    hosts = tuple(filter(None, (part.strip() for part in value.split(","))))
+    for host in hosts:
+        if not re.fullmatch(r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", host):
+            raise ValueError("write names as they stand in a URL after http://, like prices.example.com:3000")
+    return hosts
+
+
 def _folder(value: object) -> object:
     """Understand `~` and `$HOME` where no shell has done so before."""
     if not isinstance(value, str):
@@ -64,7 +76,13 @@ class Settings(BaseSettings):
     dagster_url: SecretStr | None = None
     """libpq URL of Dagster's own database; database `dagster` on the same server when unset."""
     web_port: int = Field(3000, ge=0, le=65535)
-    """Port of the Dagster UI, on loopback."""
+    """Port of the Dagster UI."""
+    ui_address: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")
+    """Address on which the Dagster UI listens; any but loopback needs a token."""
+    ui_token: SecretStr | None = None
+    """Opens the Dagster UI; unset, the file `ui-token` in the home does. With neither, nobody logs in."""
+    ui_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)] = ()
+    """Further names by which the Dagster UI is called, `name,name:port`."""
     sandbox: bool = True
     """Ask the sandbox instead of the real providers. A home that has been started keeps to its first choice."""
     sandbox_port: int = Field(8100, ge=0, le=65535)

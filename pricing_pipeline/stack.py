@@ -35,6 +35,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.settings import Settings, keep_kind
 from pricing_pipeline.supervisor import Supervisor
+from pricing_pipeline.web_guard import in_url, ui_token
 
 ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
@@ -52,6 +53,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     """
     _require_master_key(settings)
     _require_addresses(settings)
+    token = ui_token(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
         web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
@@ -84,7 +86,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "Dagster's storage was made by somebody else, so only our own runs in it are seen to; upgrades and "
                 "its other upkeep are its owner's"
             )
-        urls = {"dagster": f"http://{LOOPBACK}:{web_port}"}
+        urls = {"dagster": f"http://{_own_address(settings)}:{web_port}"}
         if sandbox_port is not None:
             urls["sandbox"] = environment["PRICING_SANDBOX_URL"]
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
@@ -100,16 +102,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
         supervisor.wait_until_ready("dagster-daemon")
-        supervisor.start(
-            _program(
-                "dagster-webserver",
-                ["-w", str(_workspace(environment)), "-h", LOOPBACK, "-p", str(web_port)],
-                without_keys(environment),
-                ready=lambda: answers_http(f"{urls['dagster']}/server_info"),
-            )
-        )
+        supervisor.start(_webserver(settings, without_keys(environment), urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
-        say(f"Dagster UI: {urls['dagster']}")
+        say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
         supervisor.run_until_stopped()
 
@@ -165,12 +160,13 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children, with every setting that is theirs. The owner's password is nowhere in it."""
+    """The environment of all children, with every setting that is theirs, and without what only some may know."""
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
     environment = without_libpq_variables(dict(os.environ))
-    environment.pop("PRICING_OWNER_URL", None)
+    for name in ("PRICING_OWNER_URL", "PRICING_UI_TOKEN"):
+        environment.pop(name, None)
     environment |= {
         "PRICING_HOME": str(home),
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
@@ -266,6 +262,30 @@ def _daemon(environment: dict[str, str]) -> Child:
         options,
         ready=lambda: not fresh_start.exists(),
     )
+
+
+def _webserver(
+    settings: Settings, environment: dict[str, str], url: str, port: int, token: str | None
+) -> Child:
+    """Dagster's webserver behind our guard. A token of the home's file is read by the webserver itself."""
+    environment = environment | {"PRICING_WEB_PORT": str(port)}
+    if settings.ui_token is not None:
+        environment["PRICING_UI_TOKEN"] = settings.ui_token.get_secret_value()
+    return _module(
+        "dagster-webserver",
+        "pricing_pipeline.defs.webserver",
+        environment,
+        [str(_workspace(environment))],
+        ready=lambda: answers_http(f"{url}/server_info", token),
+    )
+
+
+def _own_address(settings: Settings) -> str:
+    """Where this machine itself reaches the Dagster UI, as URLs have it."""
+    address = settings.ui_address
+    if not address.is_unspecified:
+        return in_url(address.compressed)
+    return LOOPBACK if address.version == 4 else "[::1]"
 
 
 def _workspace(environment: dict[str, str]) -> Path:

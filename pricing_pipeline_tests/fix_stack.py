@@ -262,7 +262,9 @@ class Stack:
     def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
         """Ask the webserver, as the UI does. LookupError for an answer with errors."""
         url = f"{self.state()['urls']['dagster']}/graphql"
-        answer = self._http.post(url, json={"query": query, "variables": variables}).json()
+        token = self._settings.get("UI_TOKEN")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = self._http.post(url, json={"query": query, "variables": variables}, headers=headers).json()
         if answer.get("errors") or not answer.get("data"):
             raise LookupError(str(answer)[:2000])
         data: dict[str, Any] = answer["data"]

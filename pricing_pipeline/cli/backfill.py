@@ -22,6 +22,7 @@ from pricing_pipeline.errors import InvalidRange
 from pricing_pipeline.home import read_state
 from pricing_pipeline.refresh import Progress
 from pricing_pipeline.settings import Settings, load_settings
+from pricing_pipeline.web_guard import ui_token
 
 _NO_COST = reads.Cost(0, 0, 0, 0)
 
@@ -99,7 +100,7 @@ def _fetch(
     settings: Settings, urls: Mapping[str, str], engine: Engine, request: Request, show: Show
 ) -> Outcome:
     if "dagster" in urls:
-        with Webserver(urls["dagster"]) as webserver:
+        with Webserver(urls["dagster"], ui_token(settings)) as webserver:
             where = _place_of(webserver, request)
             if isinstance(where, Location):
                 return in_dagster(webserver, where, engine, request, show)

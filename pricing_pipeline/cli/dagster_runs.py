@@ -16,7 +16,7 @@ from typing import Any, Self
 import httpx
 
 from pricing_pipeline.domain import Window
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import PricingError, SettingsError
 
 ALL_ASSETS = "__ASSET_JOB"
 """Dagster's own job that holds every asset."""
@@ -90,13 +90,20 @@ class DagsterUnreachable(PricingError):
 
 
 class Webserver:
-    """The webserver at `url`. Methods that ask it raise DagsterUnreachable when it does not answer."""
+    """The webserver at `url`, with the token that it may ask for.
 
-    def __init__(self, url: str) -> None:
+    Methods that ask it raise DagsterUnreachable when it does not answer, and SettingsError when the token is wrong.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
         # It answers on loopback, without a proxy, or not at all; but a busy one takes its time, and a launch that
         # was given up on might still become a run.
-        self._http = httpx.Client(timeout=httpx.Timeout(60.0, connect=3.0), trust_env=False)
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {token}"} if token is not None else {},
+            timeout=httpx.Timeout(60.0, connect=3.0),
+            trust_env=False,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -163,6 +170,11 @@ class Webserver:
     def _ask(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
         try:
             response = self._http.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
+            if response.status_code == httpx.codes.UNAUTHORIZED:
+                raise SettingsError(
+                    f"the Dagster UI at {self.url} asks for another token than the one that is set here. Set "
+                    "PRICING_UI_TOKEN to the one with which the pipeline was started."
+                )
             content = response.json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise DagsterUnreachable(

@@ -90,6 +90,18 @@ def test_a_master_key_that_is_none(tmp_path: Path) -> None:
     assert "canary" not in sentence
 
 
+def test_an_address_that_others_reach_without_a_login(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, UI_ADDRESS="0.0.0.0")
+    assert "PRICING_UI_ADDRESS=0.0.0.0 opens the Dagster UI to other machines" in sentence
+    assert "Set PRICING_UI_TOKEN" in sentence
+
+
+def test_a_token_that_can_be_guessed(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, UI_TOKEN="canary")
+    assert "PRICING_UI_TOKEN must have 16 characters" in sentence
+    assert "canary" not in sentence
+
+
 def test_a_value_that_is_none(tmp_path: Path) -> None:
     sentence = refusal(tmp_path, WEB_PORT="eighty")
     assert "PRICING_WEB_PORT='eighty'" in sentence

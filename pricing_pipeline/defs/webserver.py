@@ -1,0 +1,58 @@
+"""`python -m pricing_pipeline.defs.webserver WORKSPACE`: the Dagster UI behind our guard.
+
+What `dagster-webserver -w WORKSPACE` does, for the instance in DAGSTER_HOME; address, port, names and token are
+settings. Works without `up`, too.
+"""
+
+import sys
+
+import dagster as dg
+import uvicorn
+from dagster._core.workspace.context import WorkspaceProcessContext  # internal like the next one: pinned
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from dagster._utils.interrupts import setup_interrupt_handlers
+from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.version import __version__
+
+from pricing_pipeline.errors import PricingError
+from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.settings import Settings, load_settings
+from pricing_pipeline.web_guard import Guard, own_hosts, ui_token
+
+_STATEMENT_TIMEOUT_MS = 15_000
+_RECYCLE_SECONDS = 3600
+_MAX_OVERFLOW = 20
+"""As `dagster-webserver` has them by default, and the next one."""
+_POLL_MS = 2000
+
+
+def main() -> None:
+    """Serve until a signal asks for the end; exit with a sentence when a setting forbids to begin."""
+    (workspace,) = sys.argv[1:]
+    try:
+        settings = load_settings()
+        serve(settings, workspace, ui_token(settings))
+    except PricingError as error:
+        sys.exit(f"error: {error}")
+
+
+def serve(settings: Settings, workspace: str, token: str | None) -> None:
+    """Serve the UI for the code locations of a workspace.yaml."""
+    setup_interrupt_handlers()
+    port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
+    with dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
+        target = WorkspaceFileTarget([workspace])
+        with WorkspaceProcessContext(instance, target, version=__version__) as context:
+            app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MS)
+            uvicorn.run(
+                Guard(app, hosts=own_hosts(settings, port), token=token),
+                host=settings.ui_address.compressed,
+                port=port,
+                lifespan="off",
+                log_level="warning",
+            )
+
+
+if __name__ == "__main__":
+    main()

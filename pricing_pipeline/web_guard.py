@@ -1,0 +1,278 @@
+"""Who may talk to the Dagster UI. Dagster's webserver asks nobody who they are; this stands in front of it.
+
+Any web page can make a browser send requests to this machine. It cannot choose their Host and Origin, nor send JSON to
+another origin without asking, so these are checked. It knows neither Dagster nor the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.settings import Settings
+
+LOGIN = "/login"
+TOKEN_FILE = "ui-token"  # noqa: S105 - a file's name
+SESSION_SECONDS = 7 * 86_400
+
+_FORM = "application/x-www-form-urlencoded"
+_LONGEST_FORM = 4096
+_GUESS_SECONDS = 1.0
+_GUESSES_AT_ONCE = 10
+"""Together: ten guesses a second, whoever makes them. Who knows the token waits for nobody unless ten guess."""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<title>Pricing pipeline: log in</title>
+<style>body {{ font: 16px sans-serif; margin: 4em auto; max-width: 24em }} input, button {{ font: inherit }}</style>
+<h1>Log in</h1>
+<p>{words}</p>
+<form method="post" action="{action}">
+<label>Token <input type="password" name="token" autocomplete="current-password" required autofocus></label>
+<button>Log in</button>
+</form>
+<p>If you came by a link and are logged in: <a href="">go on</a>.</p>
+</html>
+"""
+_PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'",
+    "WWW-Authenticate": "Bearer",
+}
+
+
+def ui_token(settings: Settings) -> str | None:
+    """The token that opens the UI: that of PRICING_UI_TOKEN, or of the file `ui-token` in the home; None without one.
+
+    Raises SettingsError when it is too short, when others can read the file, and when there is none although the UI
+    is to listen on an address that other machines reach.
+    """
+    token, source = _given(settings)
+    if token is None and not settings.ui_address.is_loopback:
+        raise SettingsError(
+            f"PRICING_UI_ADDRESS={settings.ui_address} opens the Dagster UI to other machines, and it has no login. "
+            "Set PRICING_UI_TOKEN to what `openssl rand -hex 32` prints, or leave the address out."
+        )
+    if token is not None and not re.fullmatch("[!-~]{16,}", token):
+        raise SettingsError(
+            f"the token in {source} must have 16 characters or more, without spaces or accents. "
+            "`openssl rand -hex 32` makes one."
+        )
+    return token
+
+
+def own_hosts(settings: Settings, port: int) -> set[str]:
+    """Each Host by which the UI at `port` may be called: loopback, its own address, and PRICING_UI_HOSTS."""
+    names = ["localhost", "127.0.0.1", "[::1]", *settings.ui_hosts]
+    if not settings.ui_address.is_unspecified:
+        names.append(in_url(settings.ui_address.compressed))
+    return {host for name in names for host in (name, f"{name}:{port}")}
+
+
+def in_url(address: str) -> str:
+    """An IP address as URLs have it."""
+    return f"[{address}]" if ":" in address else address
+
+
+class Guard:
+    """An ASGI application that lets through to `app` what comes from its own pages or from a program of a user.
+
+    `hosts` are the values of Host that are ours. With a `token`, each request needs it as `Authorization: Bearer`, or
+    the cookie that the login page gives for it. `clock` gives Unix time.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str],
+        token: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._token = token
+        self._clock = clock
+        self._guesses = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request or WebSocket, or have the application do so."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_unframed(message: Message) -> None:
+            # A page in a stranger's frame is clicked on by a user who sees something else.
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Frame-Options"] = "SAMEORIGIN"
+            await send(message)
+
+        connection = HTTPConnection(scope)
+        answer = self._refusal(connection)
+        if answer is None and self._token is not None:
+            answer = await self._require_login(connection, self._token, receive)
+        handler: ASGIApp = answer or self._app
+        if answer is not None and scope["type"] == "websocket":
+            handler = WebSocketClose()  # answered by 403; uvicorn would log other words as an error
+        await handler(scope, receive, send_unframed)
+
+    def _refusal(self, connection: HTTPConnection) -> Response | None:
+        """What is wrong with a request, whoever sends it; None when nothing is."""
+        hosts, origins = (connection.headers.getlist(name) for name in ("host", "origin"))
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _refused(421, "This server has another name. PRICING_UI_HOSTS lists further names of it.")
+        scheme = connection.url.scheme.replace("ws", "http")
+        if any(origin.lower() != f"{scheme}://{hosts[0]}".lower() for origin in origins):
+            return _refused(
+                403,
+                "Only pages of this server may ask it. A proxy must pass on Host, and X-Forwarded-Proto for https.",
+            )
+        if connection.scope["type"] == "websocket":
+            return None
+        method = connection.scope["method"]
+        if method not in ("GET", "HEAD", "POST"):
+            return _refused(405, "Only GET, HEAD and POST are answered.")
+        if (method == "POST" or _has_body(connection)) and not self._takes_body(connection):
+            return _refused(415, "A body must be application/json.")
+        # Dagster runs what stands in the address, unless a browser asks for a page. The path makes no difference here:
+        # there are more ways to write it than to read it.
+        if "query" in connection.query_params and not _wants_page(connection):
+            return _refused(405, "Send GraphQL by POST, as JSON.")
+        return None
+
+    def _takes_body(self, connection: HTTPConnection) -> bool:
+        kinds = [kind.partition(";")[0].strip() for kind in connection.headers.getlist("content-type")]
+        return kinds == ["application/json"] or (kinds == [_FORM] and self._is_login(connection))
+
+    def _is_login(self, connection: HTTPConnection) -> bool:
+        scope = connection.scope
+        return self._token is not None and (scope.get("method"), scope["path"]) == ("POST", LOGIN)
+
+    # ── The login ────────────────────────────────────────────────────────────────────────────────
+
+    async def _require_login(
+        self, connection: HTTPConnection, token: str, receive: Receive
+    ) -> Response | None:
+        """None for whoever is logged in or brings the token; otherwise what to answer."""
+        if self._is_login(connection):
+            return await self._log_in(connection, token, await _guess_of(connection, receive))
+        if _is_session(token, connection.cookies.get(_cookie_of(connection), ""), self._clock()):
+            return None
+        scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return _please_log_in(connection, "This server asks for its token.")
+        return await self._fault_of(connection, token, bearer.strip())
+
+    async def _log_in(self, connection: HTTPConnection, token: str, guess: str) -> Response:
+        fault = await self._fault_of(connection, token, guess)
+        if fault is not None:
+            return fault
+        response = RedirectResponse("/", 303)
+        response.set_cookie(
+            _cookie_of(connection),
+            _session(token, round(self._clock()) + SESSION_SECONDS),
+            max_age=SESSION_SECONDS,
+            secure=connection.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def _fault_of(self, connection: HTTPConnection, token: str, guess: str) -> Response | None:
+        """None for the right token. A wrong one is answered late."""
+        if self._guesses >= _GUESSES_AT_ONCE:
+            return _refused(429, "Too many wrong tokens. Try again in a second.")
+        if hmac.compare_digest(guess.encode(), token.encode()):
+            return None
+        self._guesses += 1
+        try:
+            await asyncio.sleep(_GUESS_SECONDS)
+        finally:
+            self._guesses -= 1
+        return _please_log_in(connection, "This is not the token.")
+
+
+def _given(settings: Settings) -> tuple[str | None, str]:
+    """The token and where it stands."""
+    if settings.ui_token is not None:
+        return settings.ui_token.get_secret_value().strip(), "PRICING_UI_TOKEN"
+    path = settings.home.absolute() / TOKEN_FILE
+    try:
+        return _read_closed(path).strip(), str(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, str(path)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SettingsError(f"the token in {path} cannot be read ({why}). Write it anew.") from None
+
+
+def _read_closed(path: Path) -> str:
+    with path.open() as file:
+        status = os.fstat(file.fileno())
+        if status.st_mode & 0o077:
+            raise SettingsError(f"the token in {path} is open to others. Close it: chmod 600 {path}")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise SettingsError(f"the token in {path} belongs to another user. Make a file of your own.")
+        return file.read(_LONGEST_FORM)
+
+
+def _has_body(connection: HTTPConnection) -> bool:
+    return connection.headers.get("content-length", "0") != "0" or "transfer-encoding" in connection.headers
+
+
+def _wants_page(connection: HTTPConnection) -> bool:
+    """As Dagster asks it: then it sends a page, and runs nothing."""
+    return "text/html" in connection.headers.get("accept", "")
+
+
+def _refused(status: int, words: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{words}\n", status, headers)
+
+
+def _please_log_in(connection: HTTPConnection, words: str) -> Response:
+    if _wants_page(connection):
+        return HTMLResponse(_PAGE.format(words=words, action=LOGIN), 401, _PAGE_HEADERS)
+    return _refused(401, f"{words} Send it as Authorization: Bearer.", {"WWW-Authenticate": "Bearer"})
+
+
+async def _guess_of(connection: HTTPConnection, receive: Receive) -> str:
+    """The token of a form; empty when there is none, or too much of it."""
+    body = b""
+    try:
+        async for chunk in Request(connection.scope, receive).stream():
+            body += chunk
+            if len(body) > _LONGEST_FORM:
+                return ""
+    except ClientDisconnect:
+        return ""
+    return parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
+
+
+def _cookie_of(connection: HTTPConnection) -> str:
+    """Cookies do not tell ports apart, so that two pipelines on one machine would overwrite each other's."""
+    return f"pricing-session-{connection.url.port or connection.url.scheme.replace('ws', 'http')}"
+
+
+def _session(token: str, ends_at: int) -> str:
+    """What only who knows the token can write, so that sessions need no place and end with the token."""
+    return f"{ends_at}.{hmac.digest(token.encode(), f'session until {ends_at}'.encode(), 'sha256').hex()}"
+
+
+def _is_session(token: str, value: str, now: float) -> bool:
+    ends_at, _, _ = value.partition(".")
+    if not re.fullmatch("[0-9]{1,12}", ends_at) or int(ends_at) < now:
+        return False
+    return hmac.compare_digest(value.encode(), _session(token, int(ends_at)).encode())
