@@ -1,15 +1,15 @@
 """Sensors: start drains when there is work, say how fresh prices are, follow the registry."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
+from pydantic import FiniteFloat
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
+from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
@@ -36,13 +36,11 @@ _TOLD_AT_LEAST_SECONDS = 30.0
 _TICK_JITTER_SECONDS = 1.0
 
 
-def _read(cursor: str | None) -> dict[str, Any]:
-    """What a cursor holds; nothing when it is not ours. A person may have set it by hand."""
-    try:
-        kept = json.loads(cursor or "{}")
-    except ValueError:
-        return {}
-    return kept if isinstance(kept, dict) else {}
+@dataclass(frozen=True)
+class _Requested:
+    """The cursor of the sensor of drains: when it has asked for one last, in Unix seconds."""
+
+    at: FiniteFloat
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -70,7 +68,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        requested = float(_read(context.cursor).get("at", 0.0))
+        last = cursors.read(context, _Requested)
+        requested = last.at if last else 0.0
         idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
         if idle is not None:
             with database.engine.connect() as connection:
@@ -85,7 +84,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             asset_selection=[history_key(name) for name in sorted(types)],
             tags=drain_tags(),
         )
-        return dg.SensorResult(run_requests=[request], cursor=json.dumps({"at": outlook.now_epoch}))
+        return dg.SensorResult(run_requests=[request], cursor=cursors.dump(_Requested(outlook.now_epoch)))
 
     return sensor
 
@@ -111,20 +110,12 @@ def _run_key(outlook: demand.Outlook, requested: float) -> str:
     return f"after-request-{requested:.3f}" if requested else f"first-{outlook.now_epoch:.3f}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Told:
     """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
 
-    at: dict[str, float] = field(default_factory=dict)
-    late: list[str] = field(default_factory=list)
-
-    @classmethod
-    def load(cls, cursor: str | None) -> "_Told":
-        kept = _read(cursor)
-        return cls(kept["at"], kept["late"]) if kept.keys() == {"at", "late"} else cls()
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+    at: dict[str, FiniteFloat]
+    late: list[str]
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -142,7 +133,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = _Told.load(context.cursor)
+        told = cursors.read(context, _Told) or _Told({}, [])
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
@@ -158,7 +149,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         return dg.SensorResult(
             asset_events=[*judged, *(_calm(database, row) for row in calm)],
             skip_reason=_told_what(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
-            cursor=_Told(kept | {row.data_type: now for row in calm}, late).dump(),
+            cursor=cursors.dump(_Told(kept | {row.data_type: now for row in calm}, late)),
         )
 
     return sensor
@@ -202,6 +193,14 @@ def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Fresh
     )
 
 
+@dataclass(frozen=True)
+class _Reload:
+    """The cursor of the sensor of the registry: which version it has asked to load, and when, in Unix seconds."""
+
+    version: int
+    at: FiniteFloat
+
+
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """Reloads the code location when the registry has changed, so that new types appear by themselves."""
     loaded = snapshot.version
@@ -219,10 +218,11 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             outlook = demand.outlook(connection)
         if outlook.registry_version == loaded:
             return dg.SkipReason(f"the registry is unchanged (version {loaded})")
-        asked: Mapping[str, Any] = _read(context.cursor)
+        asked = cursors.read(context, _Reload)
         if (
-            asked.get("version") == outlook.registry_version
-            and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
+            asked is not None
+            and asked.version == outlook.registry_version
+            and 0 <= outlook.now_epoch - asked.at < _RELOAD_PATIENCE_SECONDS
         ):
             return dg.SkipReason("the definitions are being reloaded")
         server = context.code_location_origin
@@ -233,10 +233,9 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
                 "a minute; reload the code location where it is shown"
             )
         server.create_client().reload_code(timeout=60)
-        cursor = json.dumps({"version": outlook.registry_version, "at": outlook.now_epoch})
         return dg.SensorResult(
             skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",
-            cursor=cursor,
+            cursor=cursors.dump(_Reload(outlook.registry_version, outlook.now_epoch)),
         )
 
     return sensor

@@ -1,0 +1,28 @@
+"""What sensors keep between their ticks. A person may set it by hand, so what cannot be read counts as nothing kept."""
+
+from typing import TypeVar
+
+import dagster as dg
+from pydantic import TypeAdapter, ValidationError
+
+Kept = TypeVar("Kept")
+
+
+def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:
+    """What a sensor's cursor keeps; None, with a line in the tick's log, when it cannot be read as that."""
+    if not context.cursor:
+        return None
+    try:
+        return TypeAdapter(kind).validate_json(context.cursor, strict=True)
+    except ValidationError as error:
+        (fault, *_) = error.errors()
+        where = "".join(f" {part}:" for part in fault["loc"])
+        context.log.warning(
+            f"the cursor {context.cursor[:200]} cannot be read, so this tick begins anew:{where} {fault['msg']}"
+        )
+        return None
+
+
+def dump(kept: object) -> str:
+    """The cursor that `read` understands."""
+    return TypeAdapter(type(kept)).dump_json(kept).decode()
