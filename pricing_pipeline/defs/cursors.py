@@ -1,11 +1,13 @@
 """What sensors keep between their ticks. A person may set it by hand, so what cannot be read counts as nothing kept."""
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import dagster as dg
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 Kept = TypeVar("Kept")
+Moment = Annotated[float, Field(ge=0, lt=2**35, allow_inf_nan=False)]
+"""Unix seconds, before the year 3059."""
 
 
 def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:

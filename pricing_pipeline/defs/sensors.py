@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
-from pydantic import FiniteFloat
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
@@ -40,7 +40,7 @@ _TICK_JITTER_SECONDS = 1.0
 class _Requested:
     """The cursor of the sensor of drains: when it has asked for one last, in Unix seconds."""
 
-    at: FiniteFloat
+    at: cursors.Moment
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -114,7 +114,7 @@ def _run_key(outlook: demand.Outlook, requested: float) -> str:
 class _Told:
     """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
 
-    at: dict[str, FiniteFloat]
+    at: dict[str, cursors.Moment]
     late: list[str]
 
 
@@ -194,48 +194,67 @@ def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Fresh
 
 
 @dataclass(frozen=True)
-class _Reload:
-    """The cursor of the sensor of the registry: which version it has asked to load, and when, in Unix seconds."""
+class _Seen:
+    """The cursor of the sensor of the registry: the version that it has seen or asked to load, and since when."""
 
     version: int
-    at: FiniteFloat
+    at: cursors.Moment
 
 
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Reloads the code location when the registry has changed, so that new types appear by themselves."""
+    """Reloads the code location when the registry has changed, so that new types appear by themselves.
+
+    Of a location that Dagster starts by itself (`python_module`), its daemon starts a new server every minute, and a
+    webserver keeps to its own until a person reloads it there: from here nobody reaches that, so it is said for good.
+    """
     loaded = snapshot.version
 
     @dg.sensor(
         name="follow_registry",
         minimum_interval_seconds=_EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reloads the definitions when a data type was added, changed or retired.",
+        description="Reloads the definitions when a data type was added, changed or retired. Where a "
+        "webserver has to be told by hand, its ticks say so.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        if outlook.registry_version == loaded:
-            return dg.SkipReason(f"the registry is unchanged (version {loaded})")
-        asked = cursors.read(context, _Reload)
-        if (
-            asked is not None
-            and asked.version == outlook.registry_version
-            and 0 <= outlook.now_epoch - asked.at < _RELOAD_PATIENCE_SECONDS
-        ):
-            return dg.SkipReason("the definitions are being reloaded")
-        server = context.code_location_origin
+        version, server = outlook.registry_version, context.code_location_origin
+        kept = cursors.read(context, _Seen)
+        seen = kept if kept and kept.version == version else _Seen(version, outlook.now_epoch)
         if not isinstance(server, GrpcServerCodeLocationOrigin):
-            # Dagster's daemon starts a server of its own for such a location, and starts it again every minute.
-            return dg.SkipReason(
-                f"the registry has version {outlook.registry_version}, loaded is {loaded}: the daemon loads it within "
-                "a minute; reload the code location where it is shown"
-            )
+            return dg.SensorResult(skip_reason=_by_hand(loaded, seen), cursor=cursors.dump(seen))
+        if version == loaded:
+            return dg.SkipReason(f"the registry is unchanged (version {loaded})")
+        if seen is kept and 0 <= outlook.now_epoch - seen.at < _RELOAD_PATIENCE_SECONDS:
+            return dg.SkipReason("the definitions are being reloaded")
         server.create_client().reload_code(timeout=60)
+        again = _AGAIN if seen is kept else ""
         return dg.SensorResult(
-            skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",
-            cursor=cursors.dump(_Reload(outlook.registry_version, outlook.now_epoch)),
+            skip_reason=f"reloading: the registry changed from version {loaded} to {version}{again}",
+            cursor=cursors.dump(_Seen(version, outlook.now_epoch)),
         )
 
     return sensor
+
+
+_AGAIN = (
+    "; where that is said again and again: `dagster api grpc` cannot reload, `dagster code-server start` can"
+)
+
+
+def _by_hand(loaded: int, seen: _Seen) -> str:
+    """What to do about a location that cannot be told from here to reload."""
+    since = f"{datetime.fromtimestamp(seen.at, UTC):%d %b %H:%M} UTC"
+    reload = "until the code location is reloaded there (Deployment, Code locations, Reload)"
+    if seen.version != loaded:
+        return (
+            f"the registry has version {seen.version} since about {since}, loaded is {loaded}: the daemon loads it "
+            f"within a minute, and a webserver shows the old one {reload}"
+        )
+    return (
+        f"the registry is unchanged (version {loaded} since about {since}). A webserver that was started before that "
+        f"shows an older one {reload}"
+    )

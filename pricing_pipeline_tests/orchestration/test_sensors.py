@@ -236,6 +236,7 @@ def test_g3_a_cursor_of_another_version_does_not_stop_the_sensor(stage: Stage, c
     requested(stage.tick(SENSOR, '{"after_drain": null, "at": 5.0, "count": 3}'))
 
 
+@pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("sensor", [SENSOR, "report_freshness", "follow_registry"])
 @pytest.mark.parametrize(
     "junk",
