@@ -256,5 +256,5 @@ def _by_hand(loaded: int, seen: _Seen) -> str:
         )
     return (
         f"the registry is unchanged (version {loaded} since about {since}). A webserver that was started before that "
-        f"shows an older one {reload}"
+        f"may show an older one {reload}"
     )
