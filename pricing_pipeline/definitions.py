@@ -19,7 +19,7 @@ from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
 from pricing_pipeline.defs.sources import report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars
 from pricing_pipeline.defs.trouble import end_silent_runs, note_failed_runs
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import load_settings_as_guest
 
 _SNAPSHOT = "pricing/registry"
 
@@ -71,7 +71,7 @@ def definitions() -> dg.Definitions:
         if load.load_type is DefinitionsLoadType.RECONSTRUCTION
         else None
     )
-    snapshot = RegistrySnapshot.from_json(handed_on) if handed_on else take(load_settings())
+    snapshot = RegistrySnapshot.from_json(handed_on) if handed_on else take(load_settings_as_guest())
     # From here it goes into every run's plan. (`Definitions.with_reconstruction_metadata` alone reaches nobody.)
     load.add_to_pending_reconstruction_metadata(_SNAPSHOT, snapshot.to_json())
     return build(snapshot)

@@ -226,6 +226,20 @@ def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> l
     return list(connection.execute(query("demand.spelled"), parameters).scalar_one())
 
 
+def known_symbols(
+    connection: Connection, data_types: Sequence[str], symbols: Sequence[str]
+) -> dict[str, list[str]]:
+    """The instruments of each data type that are meant by symbols, as they are spelled; none of those that have none.
+
+    The database refuses, in a sentence, a symbol that no one of the data types has.
+    """
+    parameters = {"data_types": list(data_types), "symbols": list(symbols)}
+    known: dict[str, list[str]] = {data_type: [] for data_type in data_types}
+    for row in connection.execute(query("demand.known_symbols"), parameters):
+        known[row.data_type].append(row.symbol)
+    return known
+
+
 def spelled_anywhere(connection: Connection, symbol: str) -> str:
     """A symbol as its instruments are spelled, whatever class they are of."""
     return str(connection.execute(query("demand.spelled_anywhere"), {"symbol": symbol}).scalar_one())

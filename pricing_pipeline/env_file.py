@@ -6,11 +6,18 @@ Nothing here imports anything slow, so that `--help` is quick.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from pricing_pipeline.errors import SettingsError
 
-_PREFIX = "PRICING_"
+if TYPE_CHECKING:
+    from dotenv.parser import Original
+
+_IS_OURS = re.compile(r"\s*(export\s+)?['\"]?PRICING_", re.IGNORECASE)
+"""What a line begins with that has a setting of ours, or is meant to have one."""
 
 
 def env_file() -> Path | None:
@@ -19,10 +26,16 @@ def env_file() -> Path | None:
     return path if path.is_file() else None
 
 
-def read_env_file() -> None:
+def refuse(fault: str) -> NoReturn:
+    """What a command does about a fault of the settings. Raises SettingsError."""
+    raise SettingsError(fault)
+
+
+def read_env_file(complain: Callable[[str], object] = refuse) -> None:
     """Add its settings (`PRICING_...`) to the environment, which goes before it. Values are taken as they are.
 
-    Raises SettingsError for a file that cannot be read, or a line that says nothing: it must not be passed over.
+    What else it holds is somebody else's. Complains of a file that cannot be read, and of a line with a setting that
+    says nothing: it must not be passed over without a word.
     """
     path = env_file()
     if path is None:
@@ -30,20 +43,32 @@ def read_env_file() -> None:
     from dotenv.parser import parse_stream
 
     try:
-        with path.open(encoding="utf-8") as file:
-            lines = list(parse_stream(file))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise SettingsError(
-            f"{path} cannot be read: {reason}. It holds settings; mend it or move it away."
-        ) from None
+        # Somebody else's lines may hold bytes of any encoding.
+        with path.open(encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line for line in parse_stream(file) if _IS_OURS.match(line.original.string)]
+    except OSError as error:
+        complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")
+        return
     for line in lines:
-        if line.error or (line.key is not None and line.value is None):
+        if line.error or line.key is None or line.value is None or not _is_text(line.value):
             # The line itself is not shown: it may hold a secret.
-            raise SettingsError(
-                f"line {line.original.line} of {path} cannot be read. Write it like PRICING_WEB_PORT=3000, with quotes "
-                "around what holds quotes or #."
+            complain(
+                f"line {_number(line.original)} of {path} cannot be read. Write it like PRICING_WEB_PORT=3000, in "
+                "UTF-8, with quotes around what holds quotes or #."
             )
-    for line in lines:
-        if line.key is not None and line.value is not None and line.key.upper().startswith(_PREFIX):
+        else:
             os.environ[line.key] = os.environ.get(line.key) or line.value
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _number(original: Original) -> int:
+    """Of a line in its file: the parser counts from the empty lines before it."""
+    text = original.string
+    return original.line + text[: len(text) - len(text.lstrip())].count("\n")

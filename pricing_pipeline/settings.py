@@ -5,10 +5,12 @@ Whether a home asks the sandbox or real providers is decided by its first start,
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
@@ -16,9 +18,10 @@ from typing import Annotated, Literal, cast, get_args
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from pricing_pipeline.env_file import env_file, read_env_file
+from pricing_pipeline.env_file import env_file, read_env_file, refuse
 from pricing_pipeline.errors import SettingsError
 
+_LOG = logging.getLogger(__name__)
 _PREFIX = "PRICING_"
 _OF_TESTS = "PRICING_TEST_"
 _KIND_FILE = "prices-from"
@@ -110,14 +113,16 @@ class Settings(BaseSettings):
     """How long one drain works before it hands over to a successor."""
 
 
-def load_settings() -> Settings:
+def load_settings(complain: Callable[[str], object] = refuse) -> Settings:
     """Read the settings from the environment, to which a file `.env` of the current folder adds.
 
     Raises SettingsError that names each wrong variable, its fault and where the right values are listed, and when
-    the home was made for the sandbox and real providers are to be asked, or the other way round.
+    the home was made for the sandbox and real providers are to be asked, or the other way round. `complain`
+    is told what may be a stranger's: a variable that begins like ours and is no setting, a line of `.env` that says
+    nothing.
     """
-    read_env_file()
-    _refuse_unknown(os.environ)
+    read_env_file(complain)
+    _look_for_unknown(os.environ, complain)
     try:
         settings = Settings()
     except ValidationError as error:
@@ -134,6 +139,16 @@ def load_settings() -> Settings:
     if "sandbox" in settings.model_fields_set:
         _require_kind(settings, kept)
     return settings.model_copy(update={"sandbox": kept == "sandbox"})
+
+
+def load_settings_as_guest() -> Settings:
+    """The same where Dagster loads us, in whoever's folder and environment: of what may be theirs it warns, once."""
+    return load_settings(_warn_once)
+
+
+@cache
+def _warn_once(fault: str) -> None:
+    _LOG.warning("%s It is passed over: it may be somebody else's.", fault)
 
 
 def keep_kind(settings: Settings) -> None:
@@ -181,7 +196,7 @@ def _require_kind(settings: Settings, kept: Kind) -> None:
         )
 
 
-def _refuse_unknown(environment: Mapping[str, str]) -> None:
+def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], object]) -> None:
     """A mistyped name must not be passed over: the default would take its place without a word."""
     known = {f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
     for name in environment:
@@ -189,7 +204,9 @@ def _refuse_unknown(environment: Mapping[str, str]) -> None:
             continue
         (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
         meant = f". Did you mean {near}?" if near else "."
-        raise SettingsError(f"there is no setting {name}{meant} {_where_to_look()}")
+        # One in other letters' case is ours: it would be taken.
+        told = refuse if name.upper() in known else complain
+        told(f"there is no setting {name}{meant} {_where_to_look()}")
 
 
 def _where_to_look() -> str:

@@ -49,7 +49,7 @@ def backfill(
                 failures = reads.backfill_failures(connection, outcome.backfill_id)
                 cancelled = backfills.cancelled(connection, outcome.backfill_id)
                 left_out = backfills.left_out_of(connection, outcome.backfill_id)
-                standing = backfills.standing(connection, data_type, request.window, symbols)
+                standing = backfills.standing(connection, data_type, request.window, request.symbols)
         outcome = replace(
             outcome, failed=max(outcome.failed - cancelled, 0), cancelled=cancelled, left_out=left_out
         )
@@ -91,8 +91,7 @@ def checked(
     if asked.end < kind.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
     if symbols is not None:
-        symbols = demand.spelled(connection, name, symbols)
-        reads.require_instruments(connection, kind, symbols)
+        symbols = demand.known_symbols(connection, [name], symbols)[name]
     return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
 
 

@@ -9,11 +9,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from pricing_pipeline import registry
-from pricing_pipeline.cli.output import listed
+from pricing_pipeline import demand, registry
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain import DataType
-from pricing_pipeline.errors import UnknownDataType, UnknownSymbol
+from pricing_pipeline.errors import UnknownDataType
 from pricing_pipeline.refresh import Progress
 
 
@@ -80,14 +79,8 @@ def data_type(connection: Connection, name: str) -> DataType:
 
 
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
-    """Raise UnknownSymbol when some of the symbols are no instruments that the data type applies to."""
-    parameters = {"data_type": kind.data_type, "symbols": list(symbols)}
-    unknown = list(connection.execute(query("cli.unknown_symbols"), parameters).scalars())
-    if unknown:
-        raise UnknownSymbol(
-            f"no {kind.asset_class} instrument is called {listed(unknown)}. Watching it makes it known: "
-            f"pricing-pipeline subscribe YOU {kind.data_type} {unknown[0]}"
-        )
+    """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
+    demand.known_symbols(connection, [kind.data_type], symbols)
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:

@@ -228,7 +228,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 reporter.finish_months()
             else:
                 try:
-                    backfill(context, snapshot, config, refresher, reporter)
+                    backfill(context, snapshot, config, database.engine, refresher, reporter)
                 except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                     cancel_with_runs(context.instance, database.engine)
                     raise

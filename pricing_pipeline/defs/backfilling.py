@@ -6,14 +6,15 @@ A type that has no history there is no reason to fail: months are shared by all 
 what can be had. What cannot be done although it is asked for fails the run, and stops no other type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 from pydantic import Field
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills, registry
+from pricing_pipeline import backfills, demand, registry
 from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -29,7 +30,7 @@ class BackfillConfig(dg.Config):
 
     symbols: list[str] = Field(
         default=[],
-        description="Only these symbols, such as AAPL and IBM. Empty: every instrument of the type.",
+        description="Only these symbols, such as AAPL and IBM. Empty: every instrument of the types.",
     )
     from_day: str | None = Field(
         default=None,
@@ -67,6 +68,7 @@ def backfill(
     context: dg.AssetExecutionContext,
     snapshot: RegistrySnapshot,
     config: BackfillConfig,
+    engine: Engine,
     refresher: Refresher,
     reporter: Reporter,
 ) -> None:
@@ -77,9 +79,11 @@ def backfill(
     """
     selected = (kind for kind in snapshot.data_types if stored_key(kind) in context.selected_asset_keys)
     kinds = sorted(selected, key=lambda kind: kind.data_type)
+    wanted = _wanted(context, engine, kinds, config.chosen())
+    kinds = [kind for kind in kinds if kind.data_type in wanted]
     prices = [kind for kind in kinds if not kind.fetcher.is_document]
     today = datetime.now(UTC).date()
-    window, symbols = _window(context, config) if prices else Window(today, today), config.chosen()
+    window = _window(context, config) if prices else Window(today, today)
     plans, faults, without_history = [], [], {}
     for kind in prices:
         if reason := _no_history(kind, window):
@@ -88,19 +92,21 @@ def backfill(
                 context.log.warning(reason)
             continue
         try:
-            plans.append(refresher.plan_backfill(kind.data_type, window, symbols))
+            plans.append(refresher.plan_backfill(kind.data_type, window, wanted[kind.data_type]))
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != _REFUSED:
                 raise
             faults.append(registry.reason(error))  # no reason to leave out the other types
     is_current = window.start <= today <= window.end
-    wanted_now = [kind for kind in kinds if is_current or kind.fetcher.is_document]
-    faults += filter(None, (_fetch_now(context, refresher, reporter, kind, symbols) for kind in wanted_now))
+    for kind in kinds:
+        if is_current or kind.fetcher.is_document:
+            fault = _fetch_now(context, refresher, reporter, kind, wanted[kind.data_type])
+            faults += [fault] if fault else []
     for name, reason in without_history.items():
         reporter.report_unfillable(name, window, reason)
     failures = {}
     for plan in plans:
-        _say_what_is_planned(context, reporter, plan, window, symbols)
+        _say_what_is_planned(context, reporter, plan, window, wanted[plan.data_type])
         progress = refresher.backfill(plan, reporter.progress(plan))
         reporter.report_months(plan, window)
         cancelled = reporter.cancelled(plan) if progress.failed else 0
@@ -117,6 +123,30 @@ def backfill(
         faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
     if faults:
         raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
+
+
+def _wanted(
+    context: dg.AssetExecutionContext, engine: Engine, kinds: Sequence[DataType], symbols: list[str] | None
+) -> Mapping[str, list[str] | None]:
+    """The data types to ask for, with their instruments among the symbols; None = all.
+
+    Raises Failure, before anything is queued, for a symbol that no one of the types has.
+    """
+    names = [kind.data_type for kind in kinds]
+    if symbols is None:
+        return dict.fromkeys(names)
+    try:
+        with engine.connect() as connection:
+            known = demand.known_symbols(connection, names, symbols)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _REFUSED:
+            raise
+        raise dg.Failure(f"{registry.reason(error)}. Nothing was asked for.") from None
+    if without := [name for name in names if not known[name]]:
+        context.log.info(
+            f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."
+        )
+    return {name: found for name, found in known.items() if found}
 
 
 def _fetch_now(

@@ -1,13 +1,30 @@
-"""Cursors of our sensors: what they remember from tick to tick, as JSON."""
+"""What sensors keep between their ticks. A person may set it by hand, so what cannot be read counts as nothing kept."""
 
-import json
-from typing import Any
+from typing import Annotated, TypeVar
+
+import dagster as dg
+from pydantic import Field, TypeAdapter, ValidationError
+
+Kept = TypeVar("Kept")
+Moment = Annotated[float, Field(ge=0, lt=2**35, allow_inf_nan=False)]
+"""Unix seconds, before the year 3059."""
 
 
-def read_cursor(cursor: str | None) -> dict[str, Any]:
-    """What a cursor holds; nothing when it is not ours. A person may have set it by hand."""
+def read(context: dg.SensorEvaluationContext, kind: type[Kept]) -> Kept | None:
+    """What a sensor's cursor keeps; None, with a line in the tick's log, when it cannot be read as that."""
+    if not context.cursor:
+        return None
     try:
-        kept = json.loads(cursor or "{}")
-    except ValueError:
-        return {}
-    return kept if isinstance(kept, dict) else {}
+        return TypeAdapter(kind).validate_json(context.cursor, strict=True)
+    except ValidationError as error:
+        (fault, *_) = error.errors()
+        where = "".join(f" {part}:" for part in fault["loc"])
+        context.log.warning(
+            f"the cursor {context.cursor[:200]} cannot be read, so this tick begins anew:{where} {fault['msg']}"
+        )
+        return None
+
+
+def dump(kept: object) -> str:
+    """The cursor that `read` understands."""
+    return TypeAdapter(type(kept)).dump_json(kept).decode()

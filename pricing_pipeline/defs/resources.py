@@ -16,7 +16,7 @@ from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.providers.client import ProviderClient
-from pricing_pipeline.settings import load_settings
+from pricing_pipeline.settings import load_settings_as_guest
 
 
 class PricingDatabase(dg.ConfigurableResource[Engine]):
@@ -30,7 +30,7 @@ class PricingDatabase(dg.ConfigurableResource[Engine]):
     def engine(self) -> Engine:
         # Ticks run side by side: of two engines made at once one would be lost, with its open sessions.
         with _MAKING:
-            return _engine(worker_url(load_settings()))
+            return _engine(worker_url(load_settings_as_guest()))
 
 
 class Providers(dg.ConfigurableResource[None]):
@@ -44,7 +44,7 @@ class Providers(dg.ConfigurableResource[None]):
 
         Their keys follow the database while they are open.
         """
-        with open_clients(load_settings(), self.database.engine) as clients:
+        with open_clients(load_settings_as_guest(), self.database.engine) as clients:
             yield clients
 
 

@@ -1,19 +1,18 @@
 """Sensors: start drains when there is work, say how fresh prices are, follow the registry."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import checks, demand, limits
+from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
-from pricing_pipeline.defs.cursors import read_cursor
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import latest_key, stored_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
@@ -35,6 +34,13 @@ _RELOAD_PATIENCE_SECONDS = 20.0
 _TOLD_AT_LEAST_SECONDS = 30.0
 # Two ticks that are to be 30 s apart can come a little less than that apart.
 _TICK_JITTER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Requested:
+    """The cursor of the sensor of drains: when it has asked for one last, in Unix seconds."""
+
+    at: cursors.Moment
 
 
 def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -62,7 +68,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        requested = float(read_cursor(context.cursor).get("at", 0.0))
+        last = cursors.read(context, _Requested)
+        requested = last.at if last else 0.0
         idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
         if idle is not None:
             with database.engine.connect() as connection:
@@ -80,7 +87,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             asset_selection=[stored_key(kind) for kind in kinds],
             tags=drain_tags(),
         )
-        return dg.SensorResult(run_requests=[request], cursor=json.dumps({"at": outlook.now_epoch}))
+        return dg.SensorResult(run_requests=[request], cursor=cursors.dump(_Requested(outlook.now_epoch)))
 
     return sensor
 
@@ -106,20 +113,12 @@ def _run_key(outlook: demand.Outlook, requested: float) -> str:
     return f"after-request-{requested:.3f}" if requested else f"first-{outlook.now_epoch:.3f}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Told:
     """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
 
-    at: dict[str, float] = field(default_factory=dict)
-    late: list[str] = field(default_factory=list)
-
-    @classmethod
-    def load(cls, cursor: str | None) -> "_Told":
-        kept = read_cursor(cursor)
-        return cls(kept["at"], kept["late"]) if kept.keys() == {"at", "late"} else cls()
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+    at: dict[str, cursors.Moment]
+    late: list[str]
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
@@ -137,7 +136,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = _Told.load(context.cursor)
+        told = cursors.read(context, _Told) or _Told({}, [])
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
@@ -153,7 +152,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         return dg.SensorResult(
             asset_events=[*judged, *(_calm(database, row) for row in calm)],
             skip_reason=_told_what(calm, [row for row in rows if not row.is_calm], len(ttls) - len(rows)),
-            cursor=_Told(kept | {row.data_type: now for row in calm}, late).dump(),
+            cursor=cursors.dump(_Told(kept | {row.data_type: now for row in calm}, late)),
         )
 
     return sensor
@@ -197,41 +196,68 @@ def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Fresh
     )
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """The cursor of the sensor of the registry: the version that it has seen or asked to load, and since when."""
+
+    version: int
+    at: cursors.Moment
+
+
 def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Reloads the code location when the registry has changed, so that new types appear by themselves."""
+    """Reloads the code location when the registry has changed, so that new types appear by themselves.
+
+    Of a location that Dagster starts by itself (`python_module`), its daemon starts a new server every minute, and a
+    webserver keeps to its own until a person reloads it there: from here nobody reaches that, so it is said for good.
+    """
     loaded = snapshot.version
 
     @dg.sensor(
         name="follow_registry",
         minimum_interval_seconds=_EVERY_SECOND_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reloads the definitions when a data type was added, changed or retired.",
+        description="Reloads the definitions when a data type was added, changed or retired. Where a "
+        "webserver has to be told by hand, its ticks say so.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
-        if outlook.registry_version == loaded:
-            return dg.SkipReason(f"the registry is unchanged (version {loaded})")
-        asked: Mapping[str, Any] = read_cursor(context.cursor)
-        if (
-            asked.get("version") == outlook.registry_version
-            and 0 <= outlook.now_epoch - asked["at"] < _RELOAD_PATIENCE_SECONDS
-        ):
-            return dg.SkipReason("the definitions are being reloaded")
-        server = context.code_location_origin
+        version, server = outlook.registry_version, context.code_location_origin
+        kept = cursors.read(context, _Seen)
+        seen = kept if kept and kept.version == version else _Seen(version, outlook.now_epoch)
         if not isinstance(server, GrpcServerCodeLocationOrigin):
-            # Dagster's daemon starts a server of its own for such a location, and starts it again every minute.
-            return dg.SkipReason(
-                f"the registry has version {outlook.registry_version}, loaded is {loaded}: the daemon loads it within "
-                "a minute; reload the code location where it is shown"
-            )
+            return dg.SensorResult(skip_reason=_by_hand(loaded, seen), cursor=cursors.dump(seen))
+        if version == loaded:
+            return dg.SkipReason(f"the registry is unchanged (version {loaded})")
+        if seen is kept and 0 <= outlook.now_epoch - seen.at < _RELOAD_PATIENCE_SECONDS:
+            return dg.SkipReason("the definitions are being reloaded")
         server.create_client().reload_code(timeout=60)
-        cursor = json.dumps({"version": outlook.registry_version, "at": outlook.now_epoch})
+        again = _AGAIN if seen is kept else ""
         return dg.SensorResult(
-            skip_reason=f"reloading: the registry changed from version {loaded} to {outlook.registry_version}",
-            cursor=cursor,
+            skip_reason=f"reloading: the registry changed from version {loaded} to {version}{again}",
+            cursor=cursors.dump(_Seen(version, outlook.now_epoch)),
         )
 
     return sensor
+
+
+_AGAIN = (
+    "; where that is said again and again: `dagster api grpc` cannot reload, `dagster code-server start` can"
+)
+
+
+def _by_hand(loaded: int, seen: _Seen) -> str:
+    """What to do about a location that cannot be told from here to reload."""
+    since = f"{datetime.fromtimestamp(seen.at, UTC):%d %b %H:%M} UTC"
+    reload = "until the code location is reloaded there (Deployment, Code locations, Reload)"
+    if seen.version != loaded:
+        return (
+            f"the registry has version {seen.version} since about {since}, loaded is {loaded}: the daemon loads it "
+            f"within a minute, and a webserver shows the old one {reload}"
+        )
+    return (
+        f"the registry is unchanged (version {loaded} since about {since}). A webserver that was started before that "
+        f"may show an older one {reload}"
+    )

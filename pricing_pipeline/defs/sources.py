@@ -3,13 +3,14 @@
 A sensor observes them, for no run sees a provider that nobody may call, or a watcher whose prices are fresh.
 """
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
 from pricing_pipeline import demand, limits
-from pricing_pipeline.defs.cursors import read_cursor
+from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
 from pricing_pipeline.defs.reports import Metadata, named_table
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -28,6 +29,14 @@ _MOMENTARY = "rate_limited"
 """A state that comes and goes within a window of the limit: no news."""
 
 
+@dataclass(frozen=True)
+class _Told:
+    """The cursor of the sensor: the counts that it told last; of each provider what it told, and when in Unix seconds."""
+
+    watching: list[tuple[str | None, str | None, int]]
+    providers: dict[str, tuple[list[Any], cursors.Moment]]
+
+
 def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     """Observes what is watched when it changes, and providers when they stop, go on, or have spent more."""
 
@@ -41,24 +50,24 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
-        told = read_cursor(context.cursor)
+        told = cursors.read(context, _Told) or _Told([], {})
         with database.engine.connect() as connection:
             now = demand.outlook(connection).now_epoch
             watching = demand.watching(connection)
             standings = limits.standings(connection, snapshot.providers)
         events: list[dg.AssetObservation] = []
         shown = [one for one in watching if one.user_id is None] + _biggest(watching)
-        counts = [[one.data_type, one.user_id, one.subscriptions] for one in shown]
-        if counts != told.get("watching"):
+        counts = [(one.data_type, one.user_id, one.subscriptions) for one in shown]
+        if counts != told.watching:
             events.append(dg.AssetObservation(SUBSCRIPTIONS, metadata=said_of_watching(watching)))
-        before, after = told.get("providers", {}), {}
+        after = {}
         for standing in standings:
-            news = [
+            news: list[Any] = [
                 None if standing.state == _MOMENTARY else standing.state,
                 standing.outages,
                 standing.units_said,
             ]
-            last, at = before.get(standing.provider, ([], 0.0))
+            last, at = told.providers.get(standing.provider, ([], 0.0))
             is_due = not 0 <= now - at < _COUNTED_EVERY_SECONDS
             if last[:2] != news[:2] or (is_due and last != news):
                 events.append(
@@ -69,7 +78,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         return dg.SensorResult(
             asset_events=events,
             skip_reason=None if events else "nothing has changed",
-            cursor=json.dumps({"watching": counts, "providers": after}),
+            cursor=cursors.dump(_Told(counts, after)),
         )
 
     return sensor

@@ -144,6 +144,16 @@ def test_days_without_history_are_cut_off(cli: CommandLine, sandbox: RunningSand
     assert (said.json["from"], said.json["to"]) == ("2000-01-01", "2000-01-31")
 
 
+def test_g6_b5_a_symbol_in_small_letters_is_its_instrument_also_when_nothing_is_missing(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    for _ in range(2):
+        said = cli("backfill", DAILY, *WINTER, "--symbols", "aapl", sandbox_url=sandbox.url)
+        assert said.exit_code == 0
+        assert f"{DAILY} of AAPL" in said.stdout
+    assert "everything from 2013-01-10 to 2013-02-28 is stored already" in said.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

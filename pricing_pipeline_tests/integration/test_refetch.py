@@ -144,6 +144,7 @@ def test_f5_histories_go_on_beside_more_bars_than_fit(core: Core) -> None:
     spend(core, 0)
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 3000000")
     not_final(core, DAILY, 1, 2500)
+    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'S2501')")
     restated(core, DAILY, "S2501")
     assert core.call("SELECT pricing.refetch_history()") == 501
 

@@ -8,10 +8,12 @@ from datetime import UTC, date, datetime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline import backfills, demand
 from pricing_pipeline.domain import FailureKind, Window
 from pricing_pipeline.refresh import Backfill, Refresher
+from pricing_pipeline.registry import reason
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -106,8 +108,45 @@ def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
     refuse(core, TWELVEDATA)
     whole = plan(core)
     assert (live(core), whole.left_out) == ({"AAPL"}, {"unknown_symbol": 1})
-    named = plan(core, "TYPO", "NONE")
-    assert (live(core), named.left_out) == ({"AAPL", "TYPO"}, {"no_instrument": 1})
+    named = plan(core, "TYPO")
+    assert (live(core), named.left_out) == ({"AAPL", "TYPO"}, {})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "plan_backfill('equity_daily', '2010-01-01', '2010-01-31', {})",
+        "cost_backfill('equity_daily', '2010-01-01', '2010-01-31', {})",
+        "fetch_now('equity_daily', {})",
+    ],
+)
+def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued(
+    core: Core, call: str
+) -> None:
+    only(core, "AAPL")
+    called = f"SELECT * FROM pricing.{call.format('CAST(:names AS text[])')}"
+    for names in (["AAPL", "NONE"], ["none"]):
+        with pytest.raises(DBAPIError, match=f"no equity instrument is called {names[-1]}") as refused:
+            core.rows(called, names=names)
+        assert reason(refused.value).endswith("pricing-pipeline subscribe YOU equity_daily NONE")
+    assert (live(core), core.one("SELECT count(*) FROM pricing.backfills")) == (set(), 0)
+    core.heartbeat("ann", (DAILY, "AAPL"))
+    core.rows("TRUNCATE pricing.api_call_queue")
+    core.rows(called, names=["aapl"])
+    assert live(core) == (set() if "cost" in call else {"AAPL"})
+
+
+def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
+    only(core, "AAPL")
+    known = "SELECT * FROM pricing.known_symbols(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
+    assert core.rows(known.format("'AAPL'")) == [("equity_daily", "AAPL")]
+    with pytest.raises(
+        DBAPIError, match="no equity or fx instrument is called A, B, C, D, E and 2 more"
+    ) as refused:
+        core.rows(known.format("'G', 'F', 'E', 'D', 'C', 'B', 'A'"))
+    assert "subscribe YOU equity_daily A" in str(refused.value)
+    with pytest.raises(DBAPIError, match="Did you mean EUR/USD"):
+        core.rows("SELECT * FROM pricing.known_symbols(ARRAY['fx_rate'], ARRAY['EURUSD'])")
 
 
 @given(

@@ -217,6 +217,16 @@ def test_g6_days_never_reach_beyond_the_partitions(stage: Stage, core: Core, san
         ({"to_day": "2010-02-28"}, "leave no day of the partitions"),
         ({"from_day": "2010-04-02", "to_day": "2010-04-01"}, "leave no day of the partitions"),
         ({"symbols": ["IBM", " "]}, "symbols has an empty name. Leave symbols out to ask for all"),
+        (
+            {"symbols": ["ZZZZNOTHING"]},
+            "no equity instrument is called ZZZZNOTHING. Watching it makes it known: "
+            "pricing-pipeline subscribe YOU equity_daily ZZZZNOTHING. Nothing was asked for.",
+        ),
+        (
+            {"symbols": ["AAPL,IBM"]},
+            "no equity instrument is called AAPL,IBM. A symbol of equity_daily is a ticker without a slash",
+        ),
+        ({"symbols": ["IBM", "ZZZZ", "AAPL"]}, "no equity instrument is called ZZZZ."),
     ],
 )
 def test_g6_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(
@@ -225,6 +235,36 @@ def test_g6_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-04-01", config=config, raise_on_error=False)
     assert reason in why(run)
     assert core.tasks() == []
+
+
+@pytest.mark.parametrize("symbols", [["ZZZZ"], ["AAPL", "ZZZZ"]])
+def test_g6_a_symbol_that_no_chosen_type_knows_fails_what_is_to_be_fetched_now(
+    stage: Stage, core: Core, symbols: list[str]
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.rows("TRUNCATE pricing.api_call_queue")
+    month = f"{datetime.now(UTC):%Y-%m}-01"
+    config = {"symbols": symbols}
+    run = stage.backfill(QUOTE, FX, first=month, last=month, config=config, raise_on_error=False)
+    assert "no equity or fx instrument is called ZZZZ. Watching it makes it known" in why(run)
+    assert core.tasks() == []
+
+
+def test_g6_symbols_are_spelled_as_their_instruments_and_meant_for_the_types_that_have_them(
+    stage: Stage, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.heartbeat("ann", (FX, "EUR/USD"))
+    core.rows("TRUNCATE pricing.api_call_queue")
+    month = f"{datetime.now(UTC):%Y-%m}-01"
+    config = {"symbols": ["aapl", "AAPL", "eur/usd"]}
+    assert stage.backfill(QUOTE, FX, NAV, first=month, last=month, config=config).success
+    assert sorted(symbol for call in sandbox.calls() for symbol in call["symbols"]) == ["AAPL", "EUR/USD"]
+    sandbox.reset()
+    config = {"symbols": ["ibm"]}
+    assert stage.backfill(DAILY, NAV, first="2010-03-01", last="2010-03-01", config=config).success
+    assert asked(core, sandbox) == [("IBM", "2010-03-01", "2010-03-31")]
+    assert core.one("SELECT array_agg(symbols) FROM pricing.backfills") == [["IBM"]]
 
 
 def test_g6_the_launchpad_says_what_can_be_configured(stage: Stage) -> None:

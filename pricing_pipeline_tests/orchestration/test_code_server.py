@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import permutations
@@ -14,7 +15,7 @@ from uuid import uuid4
 
 import dagster as dg
 import pytest
-from dagster._core.test_utils import create_test_daemon_workspace_context
+from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._daemon.sensor import execute_sensor_iteration
@@ -24,7 +25,7 @@ from pricing_pipeline import dagster_home
 from pricing_pipeline.probes import answers_grpc, listens
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_dagster import an_instance
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fix_database import Clock, TestServer
 from pricing_pipeline_tests.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +46,15 @@ def socket(environment: None, open_folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @contextmanager
-def running(socket: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A code server as `up` starts it."""
-    arguments = ["code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"]
+def running(socket: Path, *how: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A code server as `up` starts it, or in another of Dagster's ways."""
+    arguments = [
+        *(how or ("code-server", "start")),
+        "-m",
+        "pricing_pipeline.definitions",
+        "-a",
+        "definitions",
+    ]
     options = ["-s", str(socket), "--location-name", LOCATION, "--log-level", "warning"]
     with subprocess.Popen(
         [str(Path(sys.executable).parent / "dagster"), *arguments, *options],
@@ -115,6 +122,44 @@ def test_b1_a_new_row_is_loaded_by_the_code_server_that_runs(
         skips = [tick.skip_reason for tick in ticks(instance)]
         assert any("reloading: the registry changed from version" in str(reason) for reason in skips)
         assert code_server.poll() is None
+
+
+def test_b1_g7_a_reload_is_given_time_and_one_that_cannot_come_is_explained(
+    socket: Path, core: Core, clock: Clock, tmp_path: Path
+) -> None:
+    """Another ask, while one is under way, would begin it anew. `dagster api grpc` never reloads."""
+    clock.stop()
+    with (
+        running(socket, "api", "grpc"),
+        an_instance(tmp_path) as instance,
+        a_daemon(instance, socket) as daemon,
+    ):
+        now = time.time()
+
+        def follow(seconds: int) -> str:
+            """What the sensor says when so many seconds have passed."""
+            nonlocal now
+            clock.advance(seconds)
+            now += seconds
+            with freeze_time(now):
+                list(execute_sensor_iteration(daemon, get_dagster_logger("daemon"), None, None))
+            follower = [one for one in instance.all_instigator_state() if one.name == "follow_registry"]
+            (tick, *_) = instance.get_ticks(follower[0].instigator_origin_id, follower[0].selector_id)
+            return str(tick.skip_reason)
+
+        change = "UPDATE pricing.data_type_registry SET default_ttl_minutes = {} WHERE data_type = 'fx_rate'"
+        core.rows(change.format(2))
+        begun = "reloading: the registry changed from version"
+        first = follow(0)
+        assert (begun in first, "dagster api grpc" in first) == (True, False)
+        assert follow(18) == "the definitions are being reloaded"
+        again = follow(18)
+        assert (begun in again, "dagster api grpc" in again) == (True, True)
+        assert follow(10) == "the definitions are being reloaded"
+        # A newer version is worth a reload of its own.
+        core.rows(change.format(3))
+        newer = follow(10)
+        assert (begun in newer, "dagster api grpc" in newer) == (True, False)
 
 
 @pytest.mark.filterwarnings("ignore:Error loading repository location:UserWarning")  # it is not there yet

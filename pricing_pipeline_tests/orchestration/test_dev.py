@@ -64,6 +64,23 @@ def test_g7_the_definitions_are_valid_where_nothing_was_ever_started(
     assert "All code locations passed validation" in done.stdout
 
 
+def test_g7_a_strangers_settings_do_not_keep_the_location_from_loading(
+    folder: Path, stranger: dict[str, str]
+) -> None:
+    (folder / ".env").write_text('export GREETING\nNOTE="two\nlines"\nPRICING_TEAM=ours\n')
+    done = subprocess.run(
+        [DAGSTER, "definitions", "validate"],
+        cwd=folder,
+        env={**stranger, "PRICING_SERVICE_URL": "http://example.org"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("PRICING_TEAM", "PRICING_SERVICE_URL"):
+        assert f"there is no setting {name}" in done.stderr + done.stdout
+
+
 def test_g7_dg_and_dagster_name_the_same_definitions() -> None:
     """`dg dev` and `dg check defs` read pyproject.toml, `dagster dev` and `definitions validate` workspace.yaml."""
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]

@@ -104,7 +104,7 @@ def test_g7_g6_the_instance_on_postgresql(
     assert prune_reports(instance, OURS, later) == 2
     assert instance.get_run_by_id(backfill.run_id) is None
     events = stage.materializations("price_history", DAILY)
-    assert {event.partition: said(event)["dagster/row_count"] for event in events} == {
+    assert {event.partition: said(event)["dagster/partition_row_count"] for event in events} == {
         "2010-03-01": 4 * 23,
         "2010-04-01": 4 * 21,
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.settings import keep_kind, load_settings
+from pricing_pipeline.settings import keep_kind, load_settings, load_settings_as_guest
 
 
 @pytest.fixture(autouse=True)
@@ -42,19 +42,63 @@ def test_c3_a_file_env_adds_to_the_environment_which_goes_before_it(folder: Path
     assert "OTHER" not in os.environ
 
 
-@pytest.mark.parametrize("line", ["sand box", "PRICING_SANDBOX", 'PRICING_MASTER_KEY="secret', "=3"])
-def test_c3_a_line_that_cannot_be_read_is_refused_without_being_shown(folder: Path, line: str) -> None:
-    (folder / ".env").write_text(f"PRICING_WEB_PORT=3001\n{line}\n")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"PRICING_SANDBOX",
+        b"export PRICING_SANDBOX",
+        b'PRICING_MASTER_KEY="secret',
+        b"PRICING_MASTER_KEY secret=3",
+        b"PRICING_MASTER_KEY=secret\xff",
+    ],
+)
+def test_c3_a_line_that_cannot_be_read_is_refused_without_being_shown(folder: Path, line: bytes) -> None:
+    (folder / ".env").write_bytes(b"PRICING_WEB_PORT=3001\n\n" + line + b"\n")
     with pytest.raises(SettingsError) as caught:
         load_settings()
-    assert f"line 2 of {folder / '.env'}" in str(caught.value)
+    assert f"line 3 of {folder / '.env'}" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
+def test_c3_what_is_somebody_elses_in_the_file_is_left_alone(folder: Path) -> None:
+    (folder / ".env").write_bytes(
+        b"# caf\xe9\nexport GREETING='hello\nPRICING_SANBOX=true\n'\nexport GREETING\nsand box\n=3\n"
+        b'OPEN="quote\nPRICING_WEB_PORT=3001\nNAME=\xff\n'
+    )
+    assert load_settings().web_port == 3001
+    assert {"GREETING", "OPEN", "NAME"} & os.environ.keys() == set()
+
+
 def test_c3_a_file_that_cannot_be_read_is_refused(folder: Path) -> None:
-    (folder / ".env").write_bytes(b"PRICING_WEB_PORT=\xff")
-    with pytest.raises(SettingsError, match="no UTF-8 text"):
+    (folder / ".env").symlink_to("/proc/self/mem")  # reads as an input/output error, also for root
+    with pytest.raises(SettingsError, match="cannot be read: Input/output error"):
         load_settings()
+
+
+def test_c3_g7_what_may_be_a_strangers_is_warned_of_once_where_dagster_loads_us(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / ".env").write_text("export PRICING_SERVICE\nPRICING_TEAM=ours\nPRICING_WEB_PORT=3001\n")
+    os.environ["PRICING_SERVICE_URL"] = "http://example.org"
+    for _ in range(2):
+        assert load_settings_as_guest().web_port == 3001
+    line, *unknown = sorted(record.getMessage() for record in caplog.records)
+    assert line.startswith(f"line 1 of {folder / '.env'} cannot be read")
+    assert [sentence.split(".")[0] for sentence in unknown] == [
+        "there is no setting PRICING_SERVICE_URL",
+        "there is no setting PRICING_TEAM",
+    ]
+    with pytest.raises(SettingsError):
+        load_settings()
+
+
+@pytest.mark.parametrize("variable", [("PRICING_WEB_PORT", "soon"), ("pricing_home", "/nowhere")])
+def test_c3_g7_what_is_ours_beyond_doubt_is_refused_there_too(
+    folder: Path, variable: tuple[str, str]
+) -> None:
+    os.environ[variable[0]] = variable[1]
+    with pytest.raises(SettingsError, match=variable[0]):
+        load_settings_as_guest()
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,9 @@ DECLARE
     kind pricing.data_type_registry;
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
+    IF only_symbols IS NOT NULL THEN
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+    END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     RETURN QUERY
     WITH windows AS MATERIALIZED (
@@ -221,6 +224,9 @@ DECLARE
     plan record;
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
+    IF only_symbols IS NOT NULL THEN
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+    END IF;
     -- Two plans at once would both find the same gaps.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);
     left_out := pricing.left_out(wanted_type, only_symbols);
@@ -238,7 +244,7 @@ BEGIN
     UPDATE pricing.backfills b SET tasks = plan_backfill.tasks WHERE b.backfill_id = plan_backfill.backfill_id;
 END $$;
 COMMENT ON FUNCTION pricing.plan_backfill(text, date, date, text[], text) IS
-    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.';
+    'Queues one task per instrument and gap that is neither covered nor queued, each within what one call may ask. Without symbols: every instrument of the type, verified or not; a symbol that is none is refused. Counts what was queued already, too, and by reason what was left out: zero tasks = there is nothing else to ask for; history_standing says why.';
 
 
 CREATE OR REPLACE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void

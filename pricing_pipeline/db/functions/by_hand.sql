@@ -229,6 +229,9 @@ DECLARE
     found record;
     wanted record;
 BEGIN
+    IF only_symbols IS NOT NULL THEN
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+    END IF;
     SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers INTO found
     FROM pricing.demand d JOIN pricing.data_type_registry k ON k.data_type = d.data_type AND k.is_active
     CROSS JOIN LATERAL (SELECT count(*)::integer AS viewers FROM pricing.active_subscriptions a
@@ -248,4 +251,4 @@ BEGIN
                        AND q.window_start = '-infinity' AND q.window_end = 'infinity'), '{}');
 END $$;
 COMMENT ON FUNCTION pricing.fetch_now(text, text[]) IS
-    'Queues what people watch or hold of a data type, or those symbols of it, however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.';
+    'Queues what people watch or hold of a data type, or those symbols of it (one that is no instrument is refused), however fresh it is; not what is paused or backs off, nor what no quota has room for. Returns the tasks, those that were live before included.';

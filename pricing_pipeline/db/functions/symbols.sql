@@ -119,6 +119,46 @@ $$;
 COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
 
 
+CREATE OR REPLACE FUNCTION pricing.known_symbols(data_types text[], symbols text[])
+RETURNS TABLE (data_type text, symbol text)
+LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    pairs record;
+    known record;
+    odd record;
+BEGIN
+    SELECT array_agg(t.data_type ORDER BY t.place, s.place) AS types, array_agg(s.symbol ORDER BY t.place, s.place) AS named INTO pairs
+    FROM unnest(data_types) WITH ORDINALITY AS t (data_type, place) CROSS JOIN unnest(symbols) WITH ORDINALITY AS s (symbol, place);
+    SELECT array_agg(u.data_type ORDER BY u.place) AS types, array_agg(u.symbol ORDER BY u.place) AS symbols,
+           coalesce(array_agg(u.named), '{}') AS named INTO known
+    FROM unnest(pairs.types, pairs.named, pricing.spelled(pairs.types, pairs.named)) WITH ORDINALITY AS u (data_type, named, symbol, place)
+    JOIN pricing.data_type_registry r USING (data_type)
+    JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, u.symbol);
+    SELECT count(*), (array_agg(s.symbol ORDER BY s.symbol))[:5] AS some, min(s.symbol) AS first INTO odd
+    FROM (SELECT DISTINCT left(u, 60) AS symbol FROM unnest(symbols) u WHERE u <> ALL (known.named)) s;
+    IF odd.count > 0 THEN
+        RAISE EXCEPTION 'no % instrument is called %',
+            (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types)),
+            array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
+            USING HINT = (
+                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscribe YOU %s %s', r.data_type, h.symbol)
+                            ELSE format('A symbol of %s is %s', r.data_type, pricing.said_shape(r.asset_class))
+                                 || coalesce('. Did you mean ' || h.meant || '?', '') END
+                FROM pricing.data_type_registry r
+                CROSS JOIN LATERAL (SELECT (pricing.spelled(ARRAY[r.data_type::text], ARRAY[odd.first]))[1] AS symbol) s
+                CROSS JOIN LATERAL (
+                    SELECT s.symbol, pricing.fits_class(r.asset_class, s.symbol) AS fits, pricing.meant_symbol(r.asset_class, s.symbol) AS meant) h
+                WHERE r.data_type = ANY (data_types)
+                ORDER BY h.fits DESC, h.meant IS NULL, array_position(data_types, r.data_type::text) LIMIT 1),
+                ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;
+END $$;
+COMMENT ON FUNCTION pricing.known_symbols(text[], text[]) IS
+    'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.';
+
+
 CREATE OR REPLACE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL)
 RETURNS TABLE (asset_class text, symbol text, outcome text, viewers bigint, holders bigint)
 -- With the owner's rights: no worker deletes instruments otherwise.

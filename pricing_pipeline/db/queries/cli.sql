@@ -6,13 +6,6 @@ SELECT (pricing.clock() AT TIME ZONE 'UTC')::date;
 -- The migration that the database is at.
 SELECT version_num FROM pricing.alembic_version;
 
--- name: unknown_symbols
--- Those of some symbols that are no instruments of a data type's asset class.
-SELECT s.symbol FROM unnest(CAST(:symbols AS text[])) AS s (symbol)
-WHERE NOT EXISTS (SELECT FROM pricing.instruments i JOIN pricing.data_type_registry r USING (asset_class)
-                  WHERE r.data_type = :data_type AND i.symbol = s.symbol)
-ORDER BY 1;
-
 -- name: queue_counts
 -- Tasks by status: the live ones and the dead.
 SELECT status, count(*) AS tasks FROM pricing.api_call_queue_live GROUP BY 1
