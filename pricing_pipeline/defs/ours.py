@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.execution.backfill import PartitionBackfill  # internal like the next ones: pinned
+from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
@@ -81,7 +82,11 @@ def made_here(instance: dg.DagsterInstance) -> bool:
 
 
 def leave_others_alone(instance: dg.DagsterInstance) -> None:
-    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know."""
+    """Have a daemon see our own runs, backfills, sensors and schedules alone.
+
+    It would fail others' runs, whose code it does not know, and delete the states of others' schedules as of ones that
+    are gone: their missed slots would never be caught up.
+    """
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(ask)
@@ -98,6 +103,16 @@ def leave_others_alone(instance: dg.DagsterInstance) -> None:
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
+    states = instance.all_instigator_state
+
+    def our_states(*args: Any, **options: Any) -> Sequence[InstigatorState]:
+        return [
+            state
+            for state in states(*args, **options)
+            if state.origin.repository_origin.get_label() == LABEL
+        ]
+
+    instance.all_instigator_state = our_states  # type: ignore[method-assign]
 
 
 def _is_our_backfill(backfill: PartitionBackfill) -> bool:

@@ -1,5 +1,6 @@
 """An instance that others share: after all our upkeep, nothing of theirs has changed by a byte."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,20 +18,24 @@ from dagster._core.remote_origin import (
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._scheduler.scheduler import launch_scheduled_runs
 from dagster_postgres import DagsterPostgresStorage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from pricing_pipeline.db.dagster_storage import claim_if_new
+from pricing_pipeline.db.dagster_storage import claim_if_new, name_of_home, settle
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.ours import leave_others_alone, made_here
 from pricing_pipeline.defs.pruning import prune_runs
+from pricing_pipeline.errors import SettingsError
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import OURS, Stage
+from pricing_pipeline_tests.fix_dagster import OURS, Stage, a_daemon
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
@@ -261,6 +266,61 @@ def test_g7_a_storage_that_up_has_made_is_known_again_and_no_other_is(
     other.mkdir()
     assert not claim_if_new(other, dagster_url, is_embedded=False)
     assert claim_if_new(other, dagster_url, is_embedded=True)
+
+
+def test_g7_our_scheduler_leaves_the_states_of_others_schedules(
+    shared: dg.DagsterInstance, environment: None, core: Core
+) -> None:
+    """Their slots that pass while their own daemon is away are caught up from what the state remembers."""
+    origin = InProcessCodeLocationOrigin(
+        LoadableTargetOrigin(module_name="theirs", attribute="definitions"), location_name="theirs"
+    )
+    theirs = InstigatorState(
+        RemoteRepositoryOrigin(origin, "__repository__").get_instigator_origin("yearly"),
+        InstigatorType.SCHEDULE,
+        InstigatorStatus.DECLARED_IN_CODE,
+        ScheduleInstigatorData("0 0 1 1 *", time.time()),
+    )
+    shared.add_instigator_state(theirs)
+    everything = shared.all_instigator_state
+    leave_others_alone(shared)
+    with a_daemon(shared) as workspace:
+        list(launch_scheduled_runs(workspace, logging.getLogger(), datetime.now(UTC), iteration_times={}))
+    names = {state.instigator_name for state in everything(instigator_type=InstigatorType.SCHEDULE)}
+    assert names == {"yearly", "mf_nav_schedule", "check_prices"}
+
+
+def test_g7_a_storage_has_one_home_of_ours_at_most(
+    shared: dg.DagsterInstance, dagster_url: str, database_url: str, tmp_path: Path
+) -> None:
+    mine, others = (
+        name_of_home(tmp_path / name, database_url, is_embedded=True) for name in ("mine", "others")
+    )
+    for _ in range(2):
+        settle(dagster_url, mine, is_owner=False)
+    with pytest.raises(SettingsError, match=f"Dagster's storage holds the runs of another home, .*{tmp_path}/mine; this"):
+        settle(dagster_url, others, is_owner=False)
+    settle(dagster_url, mine, is_owner=False)
+    # One that was moved together with the server in it goes on; whoever was a guest there is a stranger then.
+    settle(dagster_url, others, is_owner=True)
+    with pytest.raises(SettingsError):
+        settle(dagster_url, mine, is_owner=False)
+
+
+def test_g7_a_home_is_known_by_its_database_and_where_that_is_embedded_by_its_folder(
+    database_url: str, dagster_url: str, tmp_path: Path
+) -> None:
+    def name(folder: str, url: str, *, is_embedded: bool) -> str:
+        return name_of_home(tmp_path / folder, url, is_embedded=is_embedded)
+
+    assert name("a", database_url, is_embedded=False) == name("b", database_url, is_embedded=False)
+    assert name("a", database_url, is_embedded=True) != name("b", database_url, is_embedded=True)
+    assert name("a", database_url, is_embedded=False) != name("a", dagster_url, is_embedded=False)
+
+
+def test_g7_a_storage_without_tables_is_nobodys_yet(dagster_url: str) -> None:
+    for home in ("one", "another"):
+        settle(dagster_url, home, is_owner=False)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
