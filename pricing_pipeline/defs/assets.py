@@ -17,6 +17,7 @@ import dagster as dg
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import DRAIN_TAG, drain
+from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.ours import history_key, latest_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -230,6 +231,9 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             else:
                 try:
                     backfill(context, snapshot, config, refresher, reporter)
+                except dg.Failure:
+                    context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
+                    raise
                 except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                     cancel_with_runs(context.instance, database.engine)
                     raise

@@ -14,7 +14,7 @@ from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import history_key, latest_key
+from pricing_pipeline.defs.ours import Ours, history_key, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -71,7 +71,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         with database.engine.connect() as connection:
             outlook = demand.outlook(connection)
         requested = float(_read(context.cursor).get("at", 0.0))
-        idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
+        is_coming = is_on_its_way(context.instance, database.engine, Ours.of(context, ()).label)
+        idle = _why_idle(outlook, requested, is_coming)
         if idle is not None:
             with database.engine.connect() as connection:
                 stops = [allowance.stop for allowance in limits.allowances(connection)]
@@ -83,7 +84,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             run_key=_run_key(outlook, requested),
             partition_key=partitions.get_last_partition_key(),  # by Dagster's clock: the database's may be ahead
             asset_selection=[history_key(name) for name in sorted(types)],
-            tags=drain_tags(),
+            tags=drain_tags(context.instance, database.engine),
         )
         return dg.SensorResult(run_requests=[request], cursor=json.dumps({"at": outlook.now_epoch}))
 
