@@ -196,9 +196,7 @@ def _settle(settings: Settings, environment: dict[str, str]) -> None:
     name = dagster_storage.name_of_home(
         settings.home, environment["PRICING_DATABASE_URL"], is_embedded=settings.database_url is None
     )
-    dagster_storage.settle(
-        environment["PRICING_DAGSTER_URL"], name, is_owner=_has_embedded_storage(settings)
-    )
+    dagster_storage.settle(environment["PRICING_DAGSTER_URL"], name, is_owner=_has_embedded_storage(settings))
 
 
 def _is_storage_ours(settings: Settings, environment: dict[str, str]) -> bool:

@@ -43,7 +43,7 @@ def claim_if_new(folder: Path, url: str, *, is_embedded: bool) -> bool:
 
 
 def name_of_home(home: Path, pricing_url: str, *, is_embedded: bool) -> str:
-    """What a home is known by: its pricing database; an embedded one, which is copied with its home, by its folder, too."""
+    """What a home is known by: its pricing database, and its folder if that is embedded, so copied with the home."""
     engine = make_engine(pricing_url, pool_size=1)
     try:
         with engine.connect() as connection:
@@ -63,14 +63,16 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
         with engine.begin() as connection:
             if not inspect(connection).has_table(_KEYS_AND_VALUES):
                 return
-            settled = connection.execute(query("dagster.settle"), {"home": home, "is_owner": is_owner}).scalar_one()
+            settled = connection.execute(
+                query("dagster.settle"), {"home": home, "is_owner": is_owner}
+            ).scalar_one()
     finally:
         engine.dispose()
     if settled != home:
         raise SettingsError(
-            f"Dagster's storage holds the runs of another home, that of {settled}; this is the home of {home}. Each would "
-            "carry out the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other home is "
-            "gone for ever, run in the storage: DELETE FROM kvs WHERE key = 'pricing_pipeline/home'."
+            f"Dagster's storage holds the runs of another home, that of {settled}; this is the home of {home}. Each "
+            "would carry out the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
+            'home is gone for ever, docs/operations.md, "Dagster\'s storage", says how this one takes its place.'
         )
 
 

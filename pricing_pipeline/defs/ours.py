@@ -107,9 +107,7 @@ def leave_others_alone(instance: dg.DagsterInstance) -> None:
 
     def our_states(*args: Any, **options: Any) -> Sequence[InstigatorState]:
         return [
-            state
-            for state in states(*args, **options)
-            if state.origin.repository_origin.get_label() == LABEL
+            state for state in states(*args, **options) if state.origin.repository_origin.get_label() == LABEL
         ]
 
     instance.all_instigator_state = our_states  # type: ignore[method-assign]

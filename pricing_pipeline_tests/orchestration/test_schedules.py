@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+from dagster._scheduler.scheduler import launch_scheduled_runs
 
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_run, an_instance
+from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
@@ -161,3 +163,15 @@ def test_g2_checks_run_hourly_while_anyone_watches(
     tick = evaluated(stage, "check_prices")
     assert len(tick.run_requests or ()) == runs
     assert bool(tick.skip_message) == (not runs)
+
+
+def test_b14_dagsters_scheduler_makes_a_run_of_the_type_alone(stage: Stage, core: Core) -> None:
+    """Schedules share the job of all types; the request says which one it is for."""
+    with a_daemon(stage.instance) as workspace:
+        for moment in (SLOT - timedelta(hours=1), SLOT + timedelta(minutes=1)):
+            list(launch_scheduled_runs(workspace, logging.getLogger(), moment, iteration_times={}))
+        runs = {run.tags["dagster/schedule_name"]: run for run in stage.instance.get_runs()}
+    run = runs["mf_nav_schedule"]
+    assert (run.job_name, run.asset_selection) == ("refresh", {dg.AssetKey(["price_history", NAV])})
+    assert run.status is dg.DagsterRunStatus.QUEUED
+    assert run.tags["dagster/partition"] == "2026-03-01"

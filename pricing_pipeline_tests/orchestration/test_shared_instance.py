@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import psycopg
 import pytest
+from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.remote_origin import (
     GrpcServerCodeLocationOrigin,
@@ -18,7 +19,6 @@ from dagster._core.remote_origin import (
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
-from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.test_utils import create_run_for_test
@@ -342,7 +342,7 @@ def test_g7_a_storage_has_one_home_of_ours_at_most(
     )
     for _ in range(2):
         settle(dagster_url, mine, is_owner=False)
-    with pytest.raises(SettingsError, match=f"Dagster's storage holds the runs of another home, .*{tmp_path}/mine; this"):
+    with pytest.raises(SettingsError, match=f"the runs of another home, .*{tmp_path}/mine; this"):
         settle(dagster_url, others, is_owner=False)
     settle(dagster_url, mine, is_owner=False)
     # One that was moved together with the server in it goes on; whoever was a guest there is a stranger then.
