@@ -81,6 +81,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                     f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
                 )
         environment = _environment(settings, worker, dagster, sandbox_port)
+        _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
             say(
                 "Dagster's storage was made by somebody else, so only our own runs in it are seen to; upgrades and "
@@ -102,6 +103,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
         supervisor.wait_until_ready("dagster-daemon")
+        _settle(settings, environment)  # a storage that is new has tables from here on
         supervisor.start(_webserver(settings, without_keys(environment), urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
@@ -186,11 +188,22 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     return environment
 
 
+def _settle(settings: Settings, environment: dict[str, str]) -> None:
+    """Refuse a storage of Dagster's in which another home is at home, and be at home in it from here on."""
+    name = dagster_storage.name_of_home(
+        settings.home, environment["PRICING_DATABASE_URL"], is_embedded=settings.database_url is None
+    )
+    dagster_storage.settle(environment["PRICING_DAGSTER_URL"], name, is_owner=_has_embedded_storage(settings))
+
+
 def _is_storage_ours(settings: Settings, environment: dict[str, str]) -> bool:
     """Whether Dagster's storage belongs to this home; a new one does from here on."""
-    is_embedded = settings.database_url is None and settings.dagster_url is None
     folder, url = Path(environment["DAGSTER_HOME"]), environment["PRICING_DAGSTER_URL"]
-    return dagster_storage.claim_if_new(folder, url, is_embedded=is_embedded)
+    return dagster_storage.claim_if_new(folder, url, is_embedded=_has_embedded_storage(settings))
+
+
+def _has_embedded_storage(settings: Settings) -> bool:
+    return settings.database_url is None and settings.dagster_url is None
 
 
 def without_keys(environment: dict[str, str]) -> dict[str, str]:

@@ -104,9 +104,13 @@ class Stage:
             run_config=_QUIET,
             partition_key=partition,
             asset_selection=[self.stored(name) for name in data_types],
-            tags={**drain_tags(), **(tags or {})},
+            tags={**self.drain_tags(), **(tags or {})},
             **options,
         )
+
+    def drain_tags(self) -> dict[str, str]:
+        """The tags with which sensor and schedules ask for a drain."""
+        return drain_tags(self.instance, PricingDatabase().engine)
 
     def backfill(
         self,

@@ -249,8 +249,8 @@ MUTANTS = (
         "every run of the job is a drain",
         "pricing_pipeline/defs/jobs.py",
         "refresh_job",
-        'tags={"dagster/max_retries": "0"}',
-        'tags={"pricing/drain": "true"}',
+        "tags=NO_RUN_RETRIES,",
+        'tags={"pricing/drain": "true"},',
         (
             f"{_TESTS}/orchestration/test_backfill_runs.py::test_g6_a_backfill_from_the_jobs_page_does_what_it_says",
         ),

@@ -1,6 +1,8 @@
 """Whose Dagster's storage is: made by `up` for this home, or somebody else's that we share.
 
-Dagster itself is not known here. Only a storage that we made is upgraded and tidied up as a whole.
+Dagster itself is not known here. Only a storage that we made is upgraded and tidied up as a whole. Of our homes one
+alone may be in a storage: Dagster knows an asset by its key, a backfill by its assets and a sensor by its name, so two
+homes would show each other's prices as theirs and carry out each other's runs.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from sqlalchemy import Connection, inspect
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import SettingsError
 
 _RECORD = "made-by-up"
 """A file in the instance's folder: the identity of each storage that was made for it, one in a line."""
 
 _FIRST_TABLE = "event_logs"
+_KEYS_AND_VALUES = "kvs"
 
 
 def claim_if_new(folder: Path, url: str, *, is_embedded: bool) -> bool:
@@ -36,6 +40,40 @@ def claim_if_new(folder: Path, url: str, *, is_embedded: bool) -> bool:
             return True
     finally:
         engine.dispose()
+
+
+def name_of_home(home: Path, pricing_url: str, *, is_embedded: bool) -> str:
+    """What a home is known by: its pricing database, and its folder if that is embedded, so copied with the home."""
+    engine = make_engine(pricing_url, pool_size=1)
+    try:
+        with engine.connect() as connection:
+            database = f"the pricing database {_identity(connection)}"
+    finally:
+        engine.dispose()
+    return f"{database} in {home.absolute()}" if is_embedded else database
+
+
+def settle(url: str, home: str, *, is_owner: bool) -> None:
+    """Note that a storage holds the runs of the home of this name; its owner's note replaces another one.
+
+    Does nothing before the storage has tables. Raises SettingsError when it holds the runs of another home.
+    """
+    engine = make_engine(url, pool_size=1)
+    try:
+        with engine.begin() as connection:
+            if not inspect(connection).has_table(_KEYS_AND_VALUES):
+                return
+            settled = connection.execute(
+                query("dagster.settle"), {"home": home, "is_owner": is_owner}
+            ).scalar_one()
+    finally:
+        engine.dispose()
+    if settled != home:
+        raise SettingsError(
+            f"Dagster's storage holds the runs of another home, that of {settled}; this is the home of {home}. Each "
+            "would carry out the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
+            'home is gone for ever, docs/operations.md, "Dagster\'s storage", says how this one takes its place.'
+        )
 
 
 def is_made_here(folder: Path, connection: Connection) -> bool:

@@ -19,6 +19,7 @@ import dagster as dg
 from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain
+from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
 from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -229,6 +230,9 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
             else:
                 try:
                     backfill(context, snapshot, config, database.engine, refresher, reporter)
+                except dg.Failure:
+                    context.instance.add_run_tags(context.run.run_id, NO_RUN_RETRIES)
+                    raise
                 except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                     cancel_with_runs(context.instance, database.engine)
                     raise

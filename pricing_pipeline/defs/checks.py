@@ -14,6 +14,7 @@ import dagster as dg
 from sqlalchemy import Connection
 
 from pricing_pipeline import checks, demand
+from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
@@ -382,7 +383,6 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
         selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),
         description="Evaluates the checks of latest prices and of the histories behind them.",
         executor_def=dg.in_process_executor,
-        tags={"dagster/priority": "5"},  # behind drains, before backfills
     )
 
     @dg.schedule(
@@ -392,10 +392,12 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Checks hourly that watched prices are on time, and histories whole, believed and steady.",
     )
-    def schedule(database: PricingDatabase) -> dg.RunRequest | dg.SkipReason:
+    def schedule(
+        context: dg.ScheduleEvaluationContext, database: PricingDatabase
+    ) -> dg.RunRequest | dg.SkipReason:
         with database.engine.connect() as connection:
             if not (demand.outlook(connection).watched or checks.is_anything_stored(connection)):
                 return dg.SkipReason("nothing is watched and nothing is stored, so there is nothing to check")
-        return dg.RunRequest()
+        return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills
 
     return schedule

@@ -10,8 +10,8 @@ here and not in a process of their own, because importing Dagster is what a star
 And its connections are kept: left to itself, the daemon opens one for each query, several a second, which was
 half of what the pipeline cost while nobody watched anything.
 
-In a storage that others share nothing is seen to but our own runs and backfills: it is its owner's to make, to upgrade
-and to tidy up.
+In whatever storage nothing is seen to but our own runs, backfills, sensors and schedules. One that others have made is
+its owner's to upgrade and to tidy up.
 
 And it goes on when the machine's clock is set back: left to itself, it ticks no sensor and starts no queued run until
 the time of its last tick has come again.
@@ -62,9 +62,8 @@ def main() -> None:
         time.sleep(0.05)
     setup_interrupt_handlers()
     with contextlib.suppress(KeyboardInterrupt), capture_interrupts(), dg.DagsterInstance.get() as instance:
-        if not made_here(instance):
-            settings = load_settings()
-            leave_others_alone(instance, lambda: last_good(settings).data_types)
+        settings = load_settings()
+        leave_others_alone(instance, lambda: last_good(settings).data_types)
         instance.optimize_for_webserver(_STATEMENT_TIMEOUT_MS, _RECYCLE_SECONDS, _MAX_OVERFLOW)
         look_for_backfills_often()
         go_on_when_the_clock_is_set_back()

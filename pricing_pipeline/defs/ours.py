@@ -12,6 +12,7 @@ from dagster._core.definitions.partitions.schedule_type import (
 )  # internal like the next ones: pinned
 from dagster._core.definitions.partitions.subset import PartitionsSubset, TimeWindowPartitionsSubset
 from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.scheduler.instigation import InstigatorState
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
@@ -127,9 +128,11 @@ def made_here(instance: dg.DagsterInstance) -> bool:
 
 
 def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Iterable[DataType]]) -> None:
-    """Have a daemon see our own runs and backfills alone: it would fail others', whose code it does not know.
+    """Have a daemon see our own runs, backfills, sensors and schedules alone.
 
-    `our_types` tells the data types whose assets are ours at the moment.
+    It would fail others' runs, whose code it does not know, and delete the states of others' schedules as of ones that
+    are gone: their missed slots would never be caught up. `our_types` tells the data types whose assets are ours at the
+    moment.
     """
 
     def of_ours(ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +151,14 @@ def leave_others_alone(instance: dg.DagsterInstance, our_types: Callable[[], Ite
         return [backfill for backfill in everybodys(*args, **options) if _is_our_backfill(backfill, keys)]
 
     instance.get_backfills = backfills  # type: ignore[method-assign]
+    states = instance.all_instigator_state
+
+    def our_states(*args: Any, **options: Any) -> Sequence[InstigatorState]:
+        return [
+            state for state in states(*args, **options) if state.origin.repository_origin.get_label() == LABEL
+        ]
+
+    instance.all_instigator_state = our_states  # type: ignore[method-assign]
 
 
 def _is_our_backfill(backfill: PartitionBackfill, keys: frozenset[dg.AssetKey]) -> bool:

@@ -14,7 +14,7 @@ from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.checks import on_time_evaluations
 from pricing_pipeline.defs.draining import drain_tags
-from pricing_pipeline.defs.ours import latest_key, stored_key
+from pricing_pipeline.defs.ours import Ours, latest_key, stored_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, said_of_service, sample_table, serving
 from pricing_pipeline.defs.resources import PricingDatabase
@@ -70,7 +70,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             outlook = demand.outlook(connection)
         last = cursors.read(context, _Requested)
         requested = last.at if last else 0.0
-        idle = _why_idle(outlook, requested, is_on_its_way(context.instance, database.engine))
+        is_coming = is_on_its_way(context.instance, database.engine, Ours.of(context, ()).label)
+        idle = _why_idle(outlook, requested, is_coming)
         if idle is not None:
             with database.engine.connect() as connection:
                 stops = [allowance.stop for allowance in limits.allowances(connection)]
@@ -85,7 +86,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
             # By Dagster's clock: the database's may be ahead.
             partition_key=partitions.get_last_partition_key() if has_months else None,
             asset_selection=[stored_key(kind) for kind in kinds],
-            tags=drain_tags(),
+            tags=drain_tags(context.instance, database.engine),
         )
         return dg.SensorResult(run_requests=[request], cursor=cursors.dump(_Requested(outlook.now_epoch)))
 

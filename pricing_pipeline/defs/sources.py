@@ -31,7 +31,7 @@ _MOMENTARY = "rate_limited"
 
 @dataclass(frozen=True)
 class _Told:
-    """The cursor of the sensor: the counts that it told last; of each provider what it told, and when in Unix seconds."""
+    """The cursor of the sensor: the counts told last; of each provider what was told, and when in Unix seconds."""
 
     watching: list[tuple[str | None, str | None, int]]
     providers: dict[str, tuple[list[Any], cursors.Moment]]

@@ -3,19 +3,24 @@
 import time
 
 import dagster as dg
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG  # internal: dagster is pinned
 from sqlalchemy import Engine
 
 from pricing_pipeline import demand
-from pricing_pipeline.defs.ours import DRAIN_TAG
+from pricing_pipeline.defs.draining import drains_of
 
 _WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
 _BEGINS_WITHIN_SECONDS = 30.0
 """A run that is at it for longer and is no drain yet will never be one. Run monitoring ends it."""
 
 
-def is_on_its_way(instance: dg.DagsterInstance, engine: Engine) -> bool:
-    """Whether a run that will drain waits for its turn, starts, or has started but not begun."""
-    drains = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags={DRAIN_TAG: "true"})
+def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | None = None) -> bool:
+    """Whether a run that will drain this database waits for its turn, starts, or has started but not begun.
+
+    `label` is that of the code location, where it is known: what another one has queued may stay queued for ever.
+    """
+    tags = drains_of(engine) | ({REPOSITORY_LABEL_TAG: label} if label else {})
+    drains = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags=tags)
     starting = set()
     for record in instance.get_run_records(drains):
         if record.dagster_run.status in _WAITING:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from pricing_pipeline.db.databases import ensure_database
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
 from pricing_pipeline_tests.fix_stack import new_stack
@@ -43,3 +44,19 @@ def test_up_works_on_a_server_that_is_not_ours(external_url: str) -> None:
         call = stack.wait_for_price("equity_quote", "AAPL")
         assert call.run_id in stack.sensor_run_ids()
         assert "of the app" not in stack.logs()
+        _a_second_home_is_refused(external_url)
+
+
+def _a_second_home_is_refused(url: str) -> None:
+    """It would carry out the runs of the first one, whose storage of Dagster's it names."""
+    dagster, prices = (
+        make_url(url).set(database=name).render_as_string(hide_password=False)
+        for name in ("dagster", "others_prices")
+    )
+    ensure_database(url, "others_prices")
+    with new_stack(DATABASE_URL=prices, DAGSTER_URL=dagster) as second:
+        refused = second.cli("up")
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith("error: Dagster's storage holds the runs of another home")
+        assert "Set PRICING_DAGSTER_URL to a database of this home's own" in refused.stderr
+        assert second.processes() == []

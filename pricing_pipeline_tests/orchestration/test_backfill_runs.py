@@ -9,10 +9,12 @@ import logging
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_retry
 
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import reports
@@ -20,7 +22,7 @@ from pricing_pipeline.defs.reports import Told, is_step
 from pricing_pipeline.refresh import Backfill, Progress, Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, plain, said
+from pricing_pipeline_tests.fix_dagster import Stage, a_run, move, plain, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
@@ -457,3 +459,27 @@ def test_g6_a2_live_work_goes_first_and_is_reported_too(
     latest = core.latest("AAPL")
     assert latest is not None
     assert datetime.now(UTC) - latest.fetched_at < timedelta(minutes=10)
+
+
+def test_g7_what_fails_in_words_is_not_tried_again_where_runs_are(
+    stage: Stage, core: Core, tmp_path: Path
+) -> None:
+    """Dagster asks this of a run's tags as it fails. It would go on asking for a day that there is not."""
+    overrides = {"run_retries": {"enabled": True, "max_retries": 2}, "telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
+        stage.instance = instance
+        done = stage.backfill(
+            DAILY,
+            first="2013-02-01",
+            last="2013-02-01",
+            config={"from_day": "2013-02-30"},
+            raise_on_error=False,
+        )
+        run = instance.get_run_by_id(done.run_id)
+        assert run is not None
+        assert run.status is dg.DagsterRunStatus.FAILURE
+        assert not should_retry(run, instance)
+        # What went wrong otherwise, such as a worker that was killed, is its instance's business.
+        killed = a_run(instance, dg.DagsterRunStatus.STARTED)
+        instance.report_run_failed(killed)
+        assert should_retry(move(instance, killed, dg.DagsterRunStatus.FAILURE), instance)

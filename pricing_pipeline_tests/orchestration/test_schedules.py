@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+from dagster._scheduler.scheduler import launch_scheduled_runs
 
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_run, an_instance
+from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)
@@ -39,7 +41,7 @@ def test_b14_the_schedule_is_the_registrys_row(stage: Stage, core: Core) -> None
     schedule = stage.repository.get_schedule_def("mf_nav_schedule")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 23 * * *", "Asia/Kolkata")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    assert schedule.job.selection == dg.AssetSelection.assets(dg.AssetKey(["price_history", NAV]))  # type: ignore[union-attr]
+    assert schedule.job_name == "refresh"
     assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
 
     core.rows(
@@ -80,7 +82,8 @@ def test_b14_no_name_of_a_type_collides_with_ours(stage: Stage, core: Core) -> N
         )
     stage.reload()
     assert len(stage.repository.schedule_defs) == 7
-    assert stage.repository.get_all_jobs()
+    # A job for each schedule would be most of what a load costs where many types have one.
+    assert {job.name for job in stage.repository.get_all_jobs()} == {"refresh", "check_prices", "__ASSET_JOB"}
 
 
 def test_b14_a_tick_queues_all_active_instruments_behind_live_work(stage: Stage, core: Core) -> None:
@@ -120,7 +123,7 @@ def test_b14_b17_what_a_drain_takes_anyway_needs_no_run_of_its_own(
     if status is None:
         core.rows("SELECT pricing.begin_drain('another', NULL, 120)")
     else:
-        a_run(stage.instance, dg.DagsterRunStatus[status], {"pricing/drain": "true"})
+        a_run(stage.instance, dg.DagsterRunStatus[status], stage.drain_tags())
     tick = evaluated(stage, "mf_nav_schedule")
     assert not tick.run_requests
     assert tick.skip_message == "queued 4; the drain that is at work or starting takes them"
@@ -160,3 +163,15 @@ def test_g2_checks_run_hourly_while_anyone_watches(
     tick = evaluated(stage, "check_prices")
     assert len(tick.run_requests or ()) == runs
     assert bool(tick.skip_message) == (not runs)
+
+
+def test_b14_dagsters_scheduler_makes_a_run_of_the_type_alone(stage: Stage, core: Core) -> None:
+    """Schedules share the job of all types; the request says which one it is for."""
+    with a_daemon(stage.instance) as workspace:
+        for moment in (SLOT - timedelta(hours=1), SLOT + timedelta(minutes=1)):
+            list(launch_scheduled_runs(workspace, logging.getLogger(), moment, iteration_times={}))
+        runs = {run.tags["dagster/schedule_name"]: run for run in stage.instance.get_runs()}
+    run = runs["mf_nav_schedule"]
+    assert (run.job_name, run.asset_selection) == ("refresh", {dg.AssetKey(["price_history", NAV])})
+    assert run.status is dg.DagsterRunStatus.QUEUED
+    assert run.tags["dagster/partition"] == "2026-03-01"

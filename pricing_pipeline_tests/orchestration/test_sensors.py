@@ -61,7 +61,6 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
     assert selected(request) == [QUOTE, FX]
     assert request.partition_key in [*months, this_month()]
     assert request.tags["pricing/drain"] == "true"
-    assert request.tags["dagster/priority"] == "10"
     # The queue has what is due, most viewers first.
     assert {task.symbol: task.priority for task in core.tasks()} == {"AAPL": 2, "EUR/USD": 1}
 
@@ -134,7 +133,7 @@ def test_g3_b17_a_drain_that_is_queued_or_starting_needs_no_other(
 def test_g3_b17_a_run_that_has_begun_nothing_for_long_keeps_no_drain_away(stage: Stage, core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     with freeze_time(time.time() - 31):
-        a_run(stage.instance, dg.DagsterRunStatus.STARTED, {"pricing/drain": "true"})
+        a_run(stage.instance, dg.DagsterRunStatus.STARTED, stage.drain_tags())
     requested(stage.tick(SENSOR))
 
 

@@ -1,5 +1,6 @@
 """An instance that others share: after all our upkeep, nothing of theirs has changed by a byte."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import dagster as dg
 import psycopg
 import pytest
+from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.remote_origin import (
     GrpcServerCodeLocationOrigin,
@@ -17,23 +19,28 @@ from dagster._core.remote_origin import (
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
 )
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, ScheduleInstigatorData
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
+from dagster._scheduler.scheduler import launch_scheduled_runs
 from dagster_postgres import DagsterPostgresStorage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
 from pricing_pipeline import registry
-from pricing_pipeline.db.dagster_storage import claim_if_new
+from pricing_pipeline.db.dagster_storage import claim_if_new, name_of_home, settle
 from pricing_pipeline.defs.daemon import prepare
+from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import leave_others_alone, made_here
 from pricing_pipeline.defs.pruning import prune_runs
 from pricing_pipeline.defs.snapshot import last_good, take
+from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import OURS, Stage
+from pricing_pipeline_tests.fix_dagster import OURS, Stage, a_daemon, a_run, an_instance
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
 
 OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
@@ -320,6 +327,103 @@ def launch(instance: dg.DagsterInstance, name: str, graph: Any, keys: list[dg.As
             run_config=None,
         )
     )
+
+
+def test_g7_our_scheduler_leaves_the_states_of_others_schedules(
+    shared: dg.DagsterInstance, environment: None, core: Core
+) -> None:
+    """Their slots that pass while their own daemon is away are caught up from what the state remembers."""
+    origin = InProcessCodeLocationOrigin(
+        LoadableTargetOrigin(module_name="theirs", attribute="definitions"), location_name="theirs"
+    )
+    theirs = InstigatorState(
+        RemoteRepositoryOrigin(origin, "__repository__").get_instigator_origin("yearly"),
+        InstigatorType.SCHEDULE,
+        InstigatorStatus.DECLARED_IN_CODE,
+        ScheduleInstigatorData("0 0 1 1 *", time.time()),
+    )
+    shared.add_instigator_state(theirs)
+    everything = shared.all_instigator_state
+    leave_others_alone(shared, tuple)
+    with a_daemon(shared) as workspace:
+        list(launch_scheduled_runs(workspace, logging.getLogger(), datetime.now(UTC), iteration_times={}))
+    names = {state.instigator_name for state in everything(instigator_type=InstigatorType.SCHEDULE)}
+    assert names == {"yearly", "mf_nav_schedule", "check_prices"}
+
+
+def test_g7_b17_a_drain_of_others_keeps_none_of_ours_away(stage: Stage, core: Core, tmp_path: Path) -> None:
+    """Of a stranger, of another database, and of the same one in a code location whose daemon is away."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    with an_instance(tmp_path) as instance:
+        stage.instance = instance
+        ours = stage.drain_tags()
+        for location, tags in (
+            ("theirs", DRAIN),
+            ("pricing_pipeline", DRAIN),
+            ("pricing_pipeline", {**ours, "pricing/database": "1/2"}),
+        ):
+            launched(instance, location, "refresh", Status.QUEUED, tags=tags)
+        core.rows("UPDATE pricing.schedule_walks SET walk_slot = NULL, served_slot = '2026-01-01'")
+        assert stage.slot("mf_nav_schedule", datetime(2026, 3, 31, 18, tzinfo=UTC)).run_requests
+        launched(instance, "theirs", "refresh", Status.QUEUED, tags=ours)
+        assert stage.tick("refresh_watched").run_requests
+        launched(instance, "pricing_pipeline", "refresh", Status.QUEUED, tags=ours)
+        assert stage.tick("refresh_watched").skip_message == "a drain is queued or starting"
+
+
+@pytest.mark.parametrize(("limit", "is_ours"), [(-1, True), (-1, False), (1, True), (1, False)])
+def test_g7_drains_go_ahead_only_where_nobody_waits_for_a_place(
+    limit: int, is_ours: bool, dagster_home: Path, dagster_url: str, environment: None, core: Core
+) -> None:
+    """Each asks for its successor before it ends, so at a limit of one nobody else would ever have a turn."""
+    config = dagster_home / "dagster.yaml"
+    config.write_text(
+        config.read_text().replace("max_concurrent_runs: -1", f"max_concurrent_runs: {limit}")
+        + "\nrun_launcher:\n  module: dagster._core.test_utils\n  class: MockedRunLauncher\n"
+    )
+    if is_ours:
+        assert claim_if_new(dagster_home, dagster_url, is_embedded=False)
+    DagsterPostgresStorage(dagster_url, should_autocreate_tables=True)
+    with dg.DagsterInstance.get() as instance:
+        nightly = a_run(instance, Status.QUEUED)
+        drain = a_run(instance, Status.QUEUED, drain_tags(instance, core.engine))
+        with a_daemon(instance) as workspace:
+            list(QueuedRunCoordinatorDaemon(interval_seconds=2).run_iteration(workspace))
+        launched_first = instance.run_launcher.queue()[0].run_id  # type: ignore[attr-defined]
+    assert launched_first == (drain if limit == -1 and is_ours else nightly).run_id
+
+
+def test_g7_a_storage_has_one_home_of_ours_at_most(
+    shared: dg.DagsterInstance, dagster_url: str, database_url: str, tmp_path: Path
+) -> None:
+    mine, others = (
+        name_of_home(tmp_path / name, database_url, is_embedded=True) for name in ("mine", "others")
+    )
+    for _ in range(2):
+        settle(dagster_url, mine, is_owner=False)
+    with pytest.raises(SettingsError, match=f"the runs of another home, .*{tmp_path}/mine; this"):
+        settle(dagster_url, others, is_owner=False)
+    settle(dagster_url, mine, is_owner=False)
+    # One that was moved together with the server in it goes on; whoever was a guest there is a stranger then.
+    settle(dagster_url, others, is_owner=True)
+    with pytest.raises(SettingsError):
+        settle(dagster_url, mine, is_owner=False)
+
+
+def test_g7_a_home_is_known_by_its_database_and_where_that_is_embedded_by_its_folder(
+    database_url: str, dagster_url: str, tmp_path: Path
+) -> None:
+    def name(folder: str, url: str, *, is_embedded: bool) -> str:
+        return name_of_home(tmp_path / folder, url, is_embedded=is_embedded)
+
+    assert name("a", database_url, is_embedded=False) == name("b", database_url, is_embedded=False)
+    assert name("a", database_url, is_embedded=True) != name("b", database_url, is_embedded=True)
+    assert name("a", database_url, is_embedded=False) != name("a", dagster_url, is_embedded=False)
+
+
+def test_g7_a_storage_without_tables_is_nobodys_yet(dagster_url: str) -> None:
+    for home in ("one", "another"):
+        settle(dagster_url, home, is_owner=False)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
