@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pricing_pipeline.errors import SettingsError
+
 _STORAGE = """
 # Its tables are made by `up`; looked for by whoever opens the storage, they would cost three connections for each tick.
 storage:
@@ -23,8 +25,17 @@ load_from:
 
 
 def write(folder: Path, clone: Path) -> None:
-    """Write dagster.yaml and workspace.yaml anew, from those of the clone as they are now."""
+    """Write dagster.yaml and workspace.yaml anew, from those of the clone as they are now.
+
+    Raises SettingsError for a `.env` in the folder: Dagster's processes work there, and would let it go before the
+    settings that `up` gives them.
+    """
     folder.mkdir(exist_ok=True)
+    if (folder / ".env").exists():
+        raise SettingsError(
+            f"Dagster would read {folder / '.env'} before the settings. Move its lines to the .env of the folder that "
+            "you start in, or delete it."
+        )
     _put(folder / "dagster.yaml", (clone / "dagster.yaml").read_text() + _STORAGE)
     _put(workspace(folder), _WORKSPACE)
 
