@@ -10,7 +10,6 @@ from pathlib import Path
 import typer
 
 from pricing_pipeline import master_keys
-from pricing_pipeline.cli.database import explained
 from pricing_pipeline.cli.output import print_json, size
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db import backup
@@ -51,32 +50,35 @@ def restore(path: Path, *, replace: bool, as_json: bool) -> None:
         url = owner_url(settings)
         if not replace and backup.has_prices(url):
             raise DatabaseError(
-                f"{masked(url)} holds prices. Give --replace to lose them, or set PRICING_HOME to a new folder."
+                f"{_named(settings)} holds prices. Give --replace to lose them, or set PRICING_HOME to a new folder."
             )
         backup.restore(url, path)
     if as_json:
         print_json({"file": str(path.absolute()), "database": masked(url)})
         return
-    typer.echo(f"{masked(url)} holds what {path} held. Start it with `pricing-pipeline up --no-demo`.")
+    typer.echo(f"{_named(settings)} holds what {path} held. Start it with `pricing-pipeline up --no-demo`.")
     hint(
         "start it with the PRICING_SANDBOX of the home that the backup is of, and with a copy of its master.key if API "
         "keys were stored."
     )
 
 
+def _named(settings: Settings) -> str:
+    if settings.database_url is None:
+        return f"the database of {settings.home.absolute()}"
+    return masked(owner_url(settings))
+
+
 @contextmanager
 def _server(settings: Settings) -> Iterator[None]:
     """The database server runs while this lasts: yours, that of a running pipeline, or one started for it."""
     server = EmbeddedServer(settings.home)
+    if settings.database_url is not None or server.is_running:
+        yield
+        return
+    lock = lock_home(settings.home, patience=5)
     try:
-        if settings.database_url is not None or server.is_running:
+        with server:
             yield
-            return
-        lock = lock_home(settings.home, patience=5)
-        try:
-            with server:
-                yield
-        finally:
-            os.close(lock)
-    except DatabaseError as error:
-        raise explained(settings, error) from error
+    finally:
+        os.close(lock)

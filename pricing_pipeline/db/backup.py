@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, cast
 
-from sqlalchemy import URL, make_url
+from psycopg.conninfo import make_conninfo
+from sqlalchemy import make_url
 
 from pricing_pipeline.db.embedded import RELOCATION
 from pricing_pipeline.db.embedded_home import binaries
@@ -183,15 +184,18 @@ def _failure(program: str, said: bytes) -> str:
 
 
 def _address(url: str) -> tuple[str, dict[str, str]]:
-    """The URL as libpq takes it, and an environment with the password, which other users cannot see there."""
+    """The address as libpq takes it, and an environment with the password, which other users cannot see there."""
     parsed = make_url(url)
     environment = _environment()
     if parsed.password is not None:
         environment["PGPASSWORD"] = str(parsed.password)
-    here = URL.create(
-        "postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database, parsed.query
-    )
-    return here.render_as_string(), environment
+    # Written by libpq's own rules: SQLAlchemy's spelling of a space means another folder to it.
+    named = parsed.translate_connect_args(username="user", database="dbname")
+    named.pop("password", None)
+    several = {
+        name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()
+    }
+    return make_conninfo("", **named, **several), environment
 
 
 def _environment() -> dict[str, str]:

@@ -158,7 +158,8 @@ def test_b2_no_program_is_given_a_password_that_others_can_see(owner_url: str) -
     address, environment = backup._address(owner_url)
     assert environment["PGPASSWORD"] == password
     assert str(password) not in address
-    assert make_url(address).query == make_url(owner_url).query
+    with psycopg.connect(address, password=environment["PGPASSWORD"]) as connection:
+        assert connection.info.dbname == make_url(owner_url).database
 
 
 def programs(folder: Path, version: int) -> Path:
@@ -188,7 +189,11 @@ def test_c3_a_program_that_is_older_than_the_server_is_passed_over(
 
 def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine, open_folder: Path) -> None:
     """Of the embedded server: it runs for the command, and stops after it."""
-    first, second, path = open_folder / "first", open_folder / "second", open_folder / "prices.dump"
+    first, second, path = (
+        open_folder / "the first",
+        open_folder / "the second",
+        open_folder / "the prices.dump",
+    )
     assert (
         "does not exist"
         in cli("db", "backup", str(path), database_url="", owner_url="", home=str(first)).error
@@ -206,8 +211,13 @@ def test_c3_a_home_is_backed_up_and_restored_while_nothing_runs(cli: CommandLine
     os.close(lock)
     said = cli("db", "backup", str(path), database_url="", owner_url="", home=str(first))
     assert said.exit_code == 0, said
+    again = cli("db", "backup", str(path), database_url="", owner_url="", home=str(first))
+    assert "is there already, and is kept" in again.error
+    nothing = cli("db", "restore", f"{path}.2", database_url="", owner_url="", home=str(second))
+    assert "there is no backup" in nothing.error
     said = cli("db", "restore", str(path), database_url="", owner_url="", home=str(second))
     assert said.exit_code == 0, said
+    assert f"the database of {second} holds what" in said.stdout
     assert not EmbeddedServer(second).is_running
     with EmbeddedServer(second, for_tests=True) as server:
         assert rows(server.url("pricing", "worker"), "SELECT symbol FROM pricing.instruments") == [("KEPT",)]
