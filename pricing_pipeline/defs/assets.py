@@ -180,6 +180,8 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
     """All histories and documents as one multi-asset: one process, one pool, one order of priority over all types."""
     partitions = months(snapshot)
 
+    without_history = frozenset(kind.data_type for kind in snapshot.data_types if kind.history_from is None)
+
     @dg.multi_asset(
         name="refresh_prices",
         specs=[
@@ -213,7 +215,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         providers: Providers,
         allowances: Allowances,
     ) -> Iterator[dg.MaterializeResult[None]]:
-        reporter = Reporter(context, database.engine, allowances)
+        reporter = Reporter(context, database.engine, allowances, without_history)
         with (
             providers.clients() as clients,
             Refresher(

@@ -34,7 +34,7 @@ from dagster._daemon import daemon as interval_daemons
 from dagster._daemon import sensor as sensor_daemon
 from dagster._utils.interrupts import capture_interrupts, setup_interrupt_handlers
 
-from pricing_pipeline.defs.ours import LABEL, leave_others_alone, made_here, only
+from pricing_pipeline.defs.ours import DRAIN_TAG, LABEL, leave_others_alone, made_here, only
 from pricing_pipeline.defs.snapshot import last_good
 from pricing_pipeline.defs.storage import make_tables
 from pricing_pipeline.settings import load_settings
@@ -90,7 +90,11 @@ def go_on_when_the_clock_is_set_back() -> None:
 
 
 def prepare() -> None:
-    """Create or migrate a storage that is ours, and fail what the last stop cut off of our runs."""
+    """Create or migrate a storage that is ours, and end what the last stop cut off of our runs.
+
+    A drain counts as cancelled: nothing failed, and the months that it was to look after must not turn red. A backfill
+    has failed: as cancelled, its tasks would be cancelled with it, and they are taken up again.
+    """
     with dg.DagsterInstance.get() as instance:
         is_ours = made_here(instance)
         if is_ours:
@@ -99,9 +103,8 @@ def prepare() -> None:
             instance.upgrade()
         for run in instance.get_runs(only(dg.RunsFilter(statuses=_UNFINISHED), LABEL)):
             if is_ours or _is_of_this_home(run):
-                instance.report_run_failed(
-                    run, "the pipeline was stopped during this run; its tasks are taken up again"
-                )
+                end = instance.report_run_canceled if DRAIN_TAG in run.tags else instance.report_run_failed
+                end(run, "the pipeline was stopped during this run; its tasks are taken up again")
 
 
 def _is_of_this_home(run: dg.DagsterRun) -> bool:

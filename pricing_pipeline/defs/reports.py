@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -32,11 +32,18 @@ LATE_ROWS = 5
 class Reporter:
     """Writes a run's events: of histories, materializations of documents, observations of latest prices.
 
-    A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it, or while
-    it is being lived through. What came of other months is observed.
+    A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it that can
+    be fetched by then. What comes of it before that is observed. Of types `without_history` none lacks anything.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext, engine: Engine, allowances: Allowances) -> None:
+    def __init__(
+        self,
+        context: dg.AssetExecutionContext,
+        engine: Engine,
+        allowances: Allowances,
+        without_history: Collection[str] = (),
+    ) -> None:
+        self._without_history = without_history
         self._context = context
         self._engine = engine
         self._allowances = allowances
@@ -67,7 +74,7 @@ class Reporter:
                 # What was done for all its months would look as if it were of each.
                 told = {**work, **sizes[tally.data_type]} if month == newest else {}
                 told |= {"rows": dg.MetadataValue.int(tally.months[month])}
-                is_now = bool(tally.latest_calls) and month == newest
+                is_now = month == newest and tally.data_type in self._without_history
                 self._tell(tally.data_type, month, told | _month_size(counted), is_filled=is_now)
                 if not is_now:
                     self._unfinished[tally.data_type].add(month)

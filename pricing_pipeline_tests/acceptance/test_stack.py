@@ -273,6 +273,6 @@ def _row_counts(stack: Stack, months: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for event in asked["assetNodeOrError"]["assetMaterializations"]:
         for entry in event["metadataEntries"]:
-            if entry["label"] == "dagster/row_count":
+            if entry["label"] == "dagster/partition_row_count":
                 found.setdefault(event["partition"], entry["intValue"])
     return found

@@ -261,7 +261,8 @@ def test_g6_symbols_are_spelled_as_their_instruments_and_meant_for_the_types_tha
     month = f"{datetime.now(UTC):%Y-%m}-01"
     config = {"symbols": ["aapl", "AAPL", "eur/usd"]}
     assert stage.backfill(QUOTE, FX, NAV, first=month, last=month, config=config).success
-    assert sorted(symbol for call in sandbox.calls() for symbol in call["symbols"]) == ["AAPL", "EUR/USD"]
+    # What is watched may be queued by itself, too.
+    assert {symbol for call in sandbox.calls() for symbol in call["symbols"]} == {"AAPL", "EUR/USD"}
     sandbox.reset()
     config = {"symbols": ["ibm"]}
     assert stage.backfill(DAILY, NAV, first="2010-03-01", last="2010-03-01", config=config).success
