@@ -81,10 +81,7 @@ def store(
 
 
 def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
-    """The answer, read with the splits that only a person is believed about where one has entered all of them.
-
-    A history that is stored divided by all splits since goes on so.
-    """
+    """The answer, read with the splits that only a person is believed about where one has entered all of them."""
     if (unsure := answer.unconfirmed) is None:
         return answer
     parameters = {
@@ -93,15 +90,12 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
         "first_times": [call.claimed_at],
         "last_times": [call.claimed_at],
     }
-    ((_, _, adjustment, days, ratios, *_),) = driver_rows(
-        connection, driver_query("actions.known_basis"), parameters
-    )
+    ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
-    if adjustment == Adjustment.SPLITS.value or not all(
+    are_known = all(
         any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
-    ):
-        return answer
-    return unsure.answer
+    )
+    return unsure.answer if are_known else answer
 
 
 def doubted(

@@ -153,7 +153,11 @@ def unserved(
     failures = []
     for symbol, verdict in verdicts.items():
         row = stored.get(symbol)
-        if symbol in asked or (row is not None and not row.is_stale_source) or (row is None and verdict.confirmed):
+        if (
+            symbol in asked
+            or (row is not None and not row.is_stale_source)
+            or (row is None and verdict.confirmed)
+        ):
             continue
         if verdict.held:
             kind = FailureKind.IMPLAUSIBLE

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import prices, settling
+from pricing_pipeline import prices, rebasing, settling
 from pricing_pipeline.domain import Adjustment, Answer, Observation, Split, Window
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline_tests.fix_core import DAILY, TWELVEDATA, Core, a_call, sample_template, windowed
@@ -22,7 +22,7 @@ template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 RAW, SPLITS = Adjustment.RAW, Adjustment.SPLITS
-DAYS = [day for n in range(46) if (day := date(2026, 10, 5) + timedelta(days=n)).weekday() < 5][:30]
+DAYS = [day for n in range(46) if (day := date(2026, 10, 5) + timedelta(days=n)).weekday() < 5][-30:]
 SPLIT = Split("AAPL", DAYS[15], Decimal(4), Decimal(1))
 TODAYS = {day: Decimal(100 + n % 7) for n, day in enumerate(DAYS)}
 """Prices of today's shares."""
@@ -40,7 +40,13 @@ def _now(core: Core, clock: Clock) -> None:
 def answer_of(values: Mapping[date, Decimal], basis: Adjustment, start: date) -> Answer:
     rows = tuple(
         Observation(
-            "AAPL", datetime.combine(day, time(), UTC), close, str(close), "USD", volume=Decimal(9), adjustment=basis
+            "AAPL",
+            datetime.combine(day, time(), UTC),
+            close,
+            str(close),
+            "USD",
+            volume=Decimal(9),
+            adjustment=basis,
         )
         for day, close in values.items()
     )
@@ -96,21 +102,26 @@ def test_f5_a_broken_split_of_the_first_answer_does_not_decide_for_good(
     """The mended source's days failed as misconfigured, at each backfill."""
     closes = {f"{day}T09:30": float(close) for day, close in TODAYS.items()}
     window = Window(DAYS[0], DAYS[-1])
-    settle(core, parse(chart(closes, splits=[(f"{DAYS[20]}T09:30", *lie)]), window=window), *(DAYS[0], DAYS[-1]))
+    settle(
+        core, parse(chart(closes, splits=[(f"{DAYS[20]}T09:30", *lie)]), window=window), *(DAYS[0], DAYS[-1])
+    )
     assert {basis for _, basis in belief(core).values()} == {SPLITS}
     settle(core, parse(chart(closes), window=window), *(DAYS[0], DAYS[-1]))
     assert belief(core) == {day: (close, RAW) for day, close in TODAYS.items()}
     assert failure(core) is None
     assert core.one("SELECT count(*) FROM pricing.price_revisions WHERE adjustment = 'splits'") == len(DAYS)
-    bring(core, RAW, 0, 29)
-    assert belief(core) == of(RAW, 0, 29)
 
 
 def test_f5_of_a_part_as_traded_the_whole_history_is_asked_for(core: Core, clock: Clock) -> None:
     bring(core, SPLITS, 5, 20)
     bring(core, RAW, 0, 10)
     assert (belief(core), failure(core)) == (of(SPLITS, 5, 20), None)
-    assert core.one("SELECT count(*) FROM pricing.history_coverage WHERE covered @> CAST(:day AS date)", day=DAYS[0]) == 0
+    assert (
+        core.one(
+            "SELECT count(*) FROM pricing.history_coverage WHERE covered @> CAST(:day AS date)", day=DAYS[0]
+        )
+        == 0
+    )
     first, last = asked(core, clock) or (None, None)
     assert (first, last and last >= DAYS[20]) == (DAYS[0], True)
     bring(core, RAW, 0, 29)
@@ -162,13 +173,26 @@ def test_f5_a_past_on_another_level_changes_no_basis(core: Core) -> None:
 
 def test_f5_the_latest_price_goes_on_on_the_new_basis(core: Core) -> None:
     bring(core, SPLITS, 0, 29)
+    columns = "data_type, symbol, amount, scale, observed_at, fetched_at, provider, call_id, adjustment"
     core.rows(
-        "INSERT INTO pricing.latest_prices (data_type, symbol, amount, scale, observed_at, fetched_at, provider, call_id,"
-        " adjustment, changed_at) SELECT data_type, symbol, amount, scale, observed_at, fetched_at, provider, call_id,"
-        " adjustment, observed_at FROM pricing.price_history ORDER BY observed_at DESC LIMIT 1"
+        f"INSERT INTO pricing.latest_prices ({columns}, source_text, changed_at) SELECT {columns}, '', observed_at"
+        " FROM pricing.price_history ORDER BY observed_at DESC LIMIT 1"
     )
     bring(core, RAW, 0, 29)
     assert core.one("SELECT adjustment FROM pricing.latest_prices") == "raw"
+
+
+def test_f5_no_basis_changes_while_another_session_stores_days_on_the_old_one(core: Core) -> None:
+    """That session knew the old basis: its days would have been a second one in the history."""
+    bring(core, SPLITS, 0, 19)
+    core.enqueue(DAILY, "AAPL", days=(DAYS[20], DAYS[29]))
+    call = windowed(core.claim_one(), DAYS[20], DAYS[29])
+    with core.engine.begin() as connection:
+        rebasing.share(connection, call)
+        bring(core, RAW, 0, 29)
+    assert belief(core) == of(SPLITS, 0, 19)
+    bring(core, RAW, 0, 29)
+    assert belief(core) == of(RAW, 0, 29)
 
 
 @dataclass
@@ -201,7 +225,13 @@ told = st.tuples(st.sampled_from([RAW, SPLITS]), spans | st.just((0, 29)))
 def test_f5_a_history_has_one_basis_at_any_time_and_ends_with_that_of_its_source(
     core: Core, clock: Clock, answers: list[tuple[Adjustment, tuple[int, int]]], at_last: Adjustment
 ) -> None:
-    for table in ("price_history", "price_revisions", "restatements", "corporate_actions", "quarantined_values"):
+    for table in (
+        "price_history",
+        "price_revisions",
+        "restatements",
+        "corporate_actions",
+        "quarantined_values",
+    ):
         core.rows(f"DELETE FROM pricing.{table}")
     model, believed = Model(), list[tuple[datetime, Belief]]()
     for basis, (first, last) in [*answers, (at_last, (0, 29))]:
