@@ -1355,7 +1355,7 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
 
--- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions. Where it brings not all of them, and none may leave, false, with nothing done.
+-- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.
 CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean) TO pricing_worker;
 

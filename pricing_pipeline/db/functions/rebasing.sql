@@ -56,9 +56,12 @@ BEGIN
     SELECT g.data_type, g.symbol, g.observed_at, g.amount, g.open_amount, g.high_amount, g.low_amount, g.scale, g.currency, g.volume,
            g.provider, g.call_id, g.fetched_at, now_, from_call, g.adjustment, g.source_text, g.quality
     FROM gone g;
+    -- Released, these would be stored as if they were on the new basis. What is still doubted is held anew, by this call.
+    DELETE FROM pricing.quarantined_values q
+    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held' AND q.bar ->> 'adjustment' <> basis;
     -- The newest price is the same on every basis.
     UPDATE pricing.latest_prices l SET adjustment = basis WHERE l.data_type = wanted_type AND l.symbol = wanted_symbol;
     RETURN true;
 END $$;
 COMMENT ON FUNCTION pricing.change_basis(text, text, bigint, text, timestamptz[], boolean) IS
-    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions. Where it brings not all of them, and none may leave, false, with nothing done.';
+    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.';
