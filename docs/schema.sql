@@ -1808,7 +1808,7 @@ GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pric
 CREATE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_worker;
 
--- Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider's own, and whether all of it was asked for within a day because its basis differs.
+-- Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider's own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.
 CREATE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[]) RETURNS TABLE(symbol text, first_day date, last_day date, is_own boolean, is_asked boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_basis(text,text,text[]) TO pricing_worker;
 

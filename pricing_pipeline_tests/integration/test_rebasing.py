@@ -156,6 +156,19 @@ def test_f5_days_that_are_left_out_twice_leave_a_history_for_its_revisions(core:
     assert belief(core, before) == of(SPLITS, 0, 29)
 
 
+def test_f5_a_whole_history_that_waited_for_its_turn_settles_the_basis(core: Core, clock: Clock) -> None:
+    """With a quota that is spent for days it would be asked for again and again."""
+    bring(core, SPLITS, 0, 29)
+    short = answer_of({day: AS_TRADED[day] for day in DAYS[1:]}, RAW, DAYS[0])
+    settle(core, short, DAYS[0], DAYS[-1])
+    clock.advance(3 * 86_400)
+    assert asked(core, clock)
+    clock.advance(3 * 86_400)
+    call = windowed(core.claim_one(), DAYS[0], DAYS[-1])
+    settling.settle_answer(core.engine, call, Fetched(short, 200, 4, body=b"{}"))
+    assert belief(core) == of(RAW, 1, 29)
+
+
 def test_f5_another_provider_changes_no_basis(core: Core, clock: Clock) -> None:
     bring(core, SPLITS, 0, 29)
     bring(core, RAW, 0, 29, "yahoo")

@@ -23,15 +23,18 @@ BEGIN
     RETURN QUERY
     SELECT w.symbol, (min(h.observed_at) AT TIME ZONE 'UTC')::date, (max(h.observed_at) AT TIME ZONE 'UTC')::date,
            count(*) FILTER (WHERE h.provider = from_provider) * 2 > count(*),
-           EXISTS (SELECT FROM pricing.restatements x
+           -- What was asked for may wait longer than a day for its turn.
+           EXISTS (SELECT FROM pricing.restatements x LEFT JOIN pricing.backfills b USING (backfill_id)
                    WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, w.symbol, from_provider, 'basis')
-                     AND x.backfill_id IS NOT NULL AND greatest(x.recorded_at, x.reopened_at) > now_ - interval '1 day')
+                     AND (b.requested_at > now_ - interval '1 day' OR EXISTS (
+                          SELECT FROM pricing.api_call_queue_live q
+                          WHERE (q.data_type, q.symbol, q.backfill_id) = (x.data_type, x.symbol, x.backfill_id))))
     FROM unnest(symbols) AS w (symbol)
     JOIN pricing.price_history h ON h.data_type = wanted_type AND h.symbol = w.symbol
     GROUP BY w.symbol;
 END $$;
 COMMENT ON FUNCTION pricing.lock_basis(text, text, text[]) IS
-    'Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider''s own, and whether all of it was asked for within a day because its basis differs.';
+    'Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider''s own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.';
 
 
 CREATE OR REPLACE FUNCTION pricing.change_basis(
