@@ -1070,8 +1070,8 @@ CREATE TABLE pricing.restatements (
     data_type text NOT NULL  -- Whose history it is about.
     symbol text NOT NULL  -- Whose history it is about.
     provider text NOT NULL  -- Who sent it.
-    kind text NOT NULL  -- split = by one ratio that companies split by; dividend = by another one; scattered = single days.
-    ratio numeric  -- What the stored values are divided by.
+    kind text NOT NULL  -- split = by one ratio that companies split by; dividend = by another one; scattered = single days; basis = as traded, of a history that is divided by splits.
+    ratio numeric  -- What the stored values are divided by; of a basis 1.
     days integer NOT NULL  -- How many stored days came with another value, the last time.
     largest numeric NOT NULL  -- The largest change as a share of the stored value.
     first_on date NOT NULL  -- The first of these days.
@@ -1081,9 +1081,9 @@ CREATE TABLE pricing.restatements (
     times bigint NOT NULL DEFAULT 1  -- In how many answers it came.
     last_seen_at timestamp with time zone NOT NULL  -- When it last came.
     backfill_id uuid  -- The backfill that fetches the history again; NULL = not planned (yet).
-    reopened_at timestamp with time zone  -- When a split became known after which the history is fetched once more; NULL = none did.
+    reopened_at timestamp with time zone  -- When a split became known, or the other basis came again, after which the history is fetched once more; NULL = neither did.
     CONSTRAINT restatements_pkey PRIMARY KEY (restatement_id)
-    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text, 'scattered'::text])))
+    CONSTRAINT kind_is_known CHECK ((kind = ANY (ARRAY['split'::text, 'dividend'::text, 'scattered'::text, 'basis'::text])))
     CONSTRAINT ratio_is_of_one_ratio CHECK (((kind = 'scattered'::text) = (ratio IS NULL)))
 );
 CREATE INDEX restatements_pair ON pricing.restatements USING btree (data_type, symbol, last_seen_at);
@@ -1354,6 +1354,10 @@ GRANT EXECUTE ON FUNCTION pricing.cancel_backfill(uuid,text) TO pricing_worker;
 -- Cancels live tasks by hand and leaves their pairs alone for an hour. A running one's finish is refused; its call still settles. Says of each: cancelled, finished (it was so before), unknown.
 CREATE FUNCTION pricing.cancel_tasks(wanted bigint[], reason text DEFAULT 'cancelled by hand'::text) RETURNS TABLE(task_id bigint, outcome text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cancel_tasks(bigint[],text) TO pricing_worker;
+
+-- Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.
+CREATE FUNCTION pricing.change_basis(wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamp with time zone[], may_leave boolean) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
+GRANT EXECUTE ON FUNCTION pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean) TO pricing_worker;
 
 -- Refuses a backfill that has just been queued if it cannot fit into what its providers' quotas leave for backfills.
 CREATE FUNCTION pricing.check_backfill_quota(wanted uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1807,6 +1811,10 @@ GRANT EXECUTE ON FUNCTION pricing.listed_from(text,text) TO pricing_reader, pric
 -- Lets one session of a user at a time begin new pairs, until the transaction ends. Nobody else waits for it.
 CREATE FUNCTION pricing.lock_allowance(user_id pricing.user_name) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_worker;
+
+-- Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider's own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.
+CREATE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[]) RETURNS TABLE(symbol text, first_day date, last_day date, is_own boolean, is_asked boolean) LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.lock_basis(text,text,text[]) TO pricing_worker;
 
 -- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -2265,6 +2273,10 @@ GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,int
 -- All that becomes of a call for quotes, one of each symbol, when every one is newer than the last, near to it, within its bounds and in its currency: stored, its tasks finished, the call settled. Returns how many were added to history; no row, with nothing changed, when any of that is not so, or the claim has lost any task.
 CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
+
+-- Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.
+CREATE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
 
 -- Of these pairs with so many viewers, those for which so many bytes of room suffice, when all that is due of a provider, of any type, is served by the number of its viewers. NULL = none.
 CREATE FUNCTION pricing.share_of(wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, jit=off;

@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import prod
 from typing import Any
 
 from sqlalchemy import Connection
 
-from pricing_pipeline.bars import after, spans
+from pricing_pipeline.bars import after, of_symbols, spans
 from pricing_pipeline.db import arrays
 from pricing_pipeline.db.engine import driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
@@ -27,10 +28,11 @@ from pricing_pipeline.domain import (
     CorporateAction,
     Dividend,
     Fetcher,
+    Observation,
     RejectedValue,
     Split,
 )
-from pricing_pipeline.knowledge import Known, Point, Verdict
+from pricing_pipeline.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
 """How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
@@ -79,10 +81,7 @@ def store(
 
 
 def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
-    """The answer, read with the splits that only a person is believed about where one has entered all of them.
-
-    A history that is stored divided by all splits since goes on so.
-    """
+    """The answer, read with the splits that only a person is believed about where one has entered all of them."""
     if (unsure := answer.unconfirmed) is None:
         return answer
     parameters = {
@@ -91,15 +90,12 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
         "first_times": [call.claimed_at],
         "last_times": [call.claimed_at],
     }
-    ((_, _, adjustment, days, ratios, *_),) = driver_rows(
-        connection, driver_query("actions.known_basis"), parameters
-    )
+    ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
-    if adjustment == Adjustment.SPLITS.value or not all(
+    are_known = all(
         any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
-    ):
-        return answer
-    return unsure.answer
+    )
+    return unsure.answer if are_known else answer
 
 
 def doubted(
@@ -124,12 +120,17 @@ def doubted(
 
 
 def refined(
-    connection: Connection, call: Call, answer: Answer, known: Mapping[str, Known]
+    connection: Connection,
+    call: Call,
+    answer: Answer,
+    known: Mapping[str, Known],
+    bases: Mapping[str, Adjustment] = {},
 ) -> dict[str, Known]:
     """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
 
     Where a history is divided by the splits until each value was recorded, its values are given here as the answer
-    should have them: divided by those since, too.
+    should have them: divided by those since, too. `bases` are of symbols whose answers are on another basis than their
+    history, and what is known of those is given on it.
     """
     found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
     symbols = sorted(found_spans)
@@ -159,23 +160,41 @@ def refined(
             if call.fetcher is Fetcher.DAILY_BARS
             else frozenset(),
         )
+        believed = {day: float(ratio) for day, ratio in splits.items()}
+        sure = {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted}
+        named = _one_of_each(believed, sure)
         if about.adjustment is Adjustment.SPLITS:
             since = {
                 day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
             }
-            times = _Recorded(newest, earlier, recorded)
-            found[symbol] = _of_later_shares(about, times, since)
-        else:
-            believed = {day: float(ratio) for day, ratio in splits.items()}
-            found[symbol] = replace(
-                about,
-                splits=_one_of_each(
-                    believed,
-                    {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted},
-                ),
-                unnamed=_unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at),
-            )
+            about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
+        if symbol in bases:
+            about = _on_basis(about, bases[symbol], named, of_symbols(answer.observations, {symbol}))
+        if about.adjustment is not Adjustment.SPLITS:
+            unnamed = _unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at)
+            about = replace(about, splits=named, unnamed=unnamed)
+        found[symbol] = about
     return found
+
+
+def _on_basis(
+    about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
+) -> Known:
+    """What is known, as the answer should have it on its own basis. What differs by rounding alone is the answer's."""
+    said = {row.observed_at: row.close for row in rows}
+
+    def turned(at: datetime, value: Decimal) -> Decimal:
+        shares = Decimal(prod(shares for ex_on, shares in splits if ex_on > at.date()))
+        value = value * shares if basis is Adjustment.RAW else value / shares
+        return said[at] if at in said and abs(said[at] / value - 1) < ROUNDING else value
+
+    return replace(
+        about,
+        adjustment=basis,
+        stored={at: turned(at, value) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, turned(point.at, point.value)) for point in about.anchors),
+        restated=frozenset(),
+    )
 
 
 def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:

@@ -6,7 +6,7 @@ Nothing is written here; settling.py stores what is believed and has the quarant
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -26,6 +26,7 @@ from pricing_pipeline.domain import (
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers.values import midnight, to_enter
+from pricing_pipeline.rebasing import Turn
 from pricing_pipeline.restatement import Restatement, RestatementKind
 
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
@@ -141,13 +142,22 @@ def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
 
 
 def unserved(
-    call: Call, answer: Answer, verdicts: Mapping[str, Verdict], stored: Mapping[str, Stored]
+    call: Call,
+    answer: Answer,
+    verdicts: Mapping[str, Verdict],
+    stored: Mapping[str, Stored],
+    turns: Mapping[str, Turn],
+    asked: Container[str],
 ) -> list[SymbolFailure]:
-    """Symbols of which values came, and of which none serves."""
+    """Symbols of which values came, and of which none serves; but for those of which all days are asked for instead."""
     failures = []
     for symbol, verdict in verdicts.items():
         row = stored.get(symbol)
-        if (row is not None and not row.is_stale_source) or (row is None and verdict.confirmed):
+        if (
+            symbol in asked
+            or (row is not None and not row.is_stale_source)
+            or (row is None and verdict.confirmed)
+        ):
             continue
         if verdict.held:
             kind = FailureKind.IMPLAUSIBLE
@@ -163,6 +173,12 @@ def unserved(
                 f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
                 f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
                 "Then they are asked for again by themselves."
+            )
+        elif symbol in turns and turns[symbol].is_asked:
+            kind = FailureKind.MISCONFIGURED
+            message = (
+                f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "
+                "whole history, asked for less than a day ago, has not settled it. Backfill them again in a day."
             )
         else:
             kind = FailureKind.MISCONFIGURED

@@ -34,6 +34,8 @@ class Doubt(StrEnum):
 
 
 DEFAULT_SCALE = 2
+ROUNDING = Decimal("0.002")
+"""By how much a value may differ from the stored one divided by a split: sources round what they divide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pricing_pipeline import peers
 from pricing_pipeline.bars import Bars, StoredValues
 from pricing_pipeline.domain import Fetcher, Observation
 from pricing_pipeline.fields import are_sound, with_sound_parts
-from pricing_pipeline.knowledge import Doubt, Doubted, Known, Point, Rival, Verdict
+from pricing_pipeline.knowledge import ROUNDING, Doubt, Doubted, Known, Point, Rival, Verdict
 from pricing_pipeline.levels import CALM, ENOUGH_STEPS, doubted, limit_of
 from pricing_pipeline.restatement import Restatement, RestatementKind, find
 from pricing_pipeline.steps import (
@@ -39,8 +39,6 @@ _CONFIRMED, _CONFIRMED_PAST = 3, 2
 """Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
 _SHOWN = 5
 """Values of a restated past that are shown to people; their body has the others."""
-_ROUNDING = Decimal("0.002")
-"""By how much a value may differ from the stored one divided by a split: sources round what they divide."""
 
 
 def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
@@ -187,7 +185,7 @@ def _is_stored_divided(known: Known, row: Observation) -> bool:
     before = known.stored.get(row.observed_at)
     shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
     return (
-        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < _ROUNDING
+        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < ROUNDING
     )
 
 
@@ -218,7 +216,7 @@ def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -
 
 
 def _is_rounded(known: Known, row: Observation) -> bool:
-    return abs(row.close / known.stored[row.observed_at] - 1) < _ROUNDING
+    return abs(row.close / known.stored[row.observed_at] - 1) < ROUNDING
 
 
 def _alone(known: Known, row: Observation) -> Doubted | None:

@@ -26,6 +26,8 @@ class RestatementKind(StrEnum):
     """By one ratio that is none, as after a dividend that the source takes off."""
     SCATTERED = "scattered"
     """Single days, or each by another factor."""
+    BASIS = "basis"
+    """As traded, of a history that is stored divided by splits; the ratio says nothing then. See rebasing.py."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,13 @@ from pricing_pipeline import (
     quarantine,
     queue,
     quotes,
+    rebasing,
 )
 from pricing_pipeline.bars import months_of, of_symbols, symbols_of, together, trimmed_of
 from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.domain import (
+    Adjustment,
     Answer,
     Call,
     FailureKind,
@@ -51,6 +53,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
+from pricing_pipeline.knowledge import Known
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.registry import reason
 from pricing_pipeline.tally import Tally
@@ -259,10 +262,10 @@ def _store(
     answer = actions.as_confirmed(connection, call, fetched.answer)
     ids = {task.symbol: task.id for task in call.tasks if task.id in held}
     given = of_symbols(answer.observations, ids)
-    known = known_values.load(connection, call, given)
-    if call.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV):
-        known = actions.refined(connection, call, answer, known)
+    rebasing.share(connection, call)
+    known, turns = _known(connection, call, answer, given)
     verdicts = closed_days.held(connection, call, judgement.judged(connection, call, given, known))
+    asked = rebasing.turn(connection, call, given, verdicts, turns)
     observations = together([verdict.good for verdict in verdicts.values()])
     empty = [symbol for symbol in answer.empty if symbol in ids]
     if call.fetcher.is_document:
@@ -280,13 +283,14 @@ def _store(
     doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
         quarantine.hold(connection, call, doubts, fetched.evidence, fetched.http_status)
-    failures += judgement.unserved(call, answer, verdicts, stored)
+    failures += judgement.unserved(call, answer, verdicts, stored, turns, asked)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
-    done = sorted((set(stored) | set(empty) | confirmed) - failed)
+    done = sorted((set(stored) | set(empty) | confirmed | asked) - failed)
 
     if call.window is not None:
-        prices.cover_read(connection, call.data_type, done, call.window, answer.unread)
+        told = [symbol for symbol in done if symbol not in asked]
+        prices.cover_read(connection, call.data_type, told, call.window, answer.unread)
     elif empty and not call.fetcher.is_document:
         prices.confirm(connection, call.data_type, empty)
     for (kind, message), symbols in _by_reason(failures).items():
@@ -303,6 +307,19 @@ def _store(
         symbols=set(done),
         months=months_of(of_symbols(observations, stored.keys() - failed)),
     )
+
+
+def _known(
+    connection: Connection, call: Call, answer: Answer, given: Sequence[Observation]
+) -> tuple[dict[str, Known], dict[str, rebasing.Turn]]:
+    """What the answer is judged by, on its own basis where a history may change to that; and of which that is so."""
+    loaded = known_values.load(connection, call, given)
+    if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
+        return loaded, {}
+    known = actions.refined(connection, call, answer, loaded)
+    turns = rebasing.turns(connection, call, answer, given, known)
+    bases = {symbol: Adjustment.RAW for symbol, turn in turns.items() if turn.is_whole}
+    return (actions.refined(connection, call, answer, loaded, bases) if bases else known), turns
 
 
 def _store_in_parts(

@@ -21,10 +21,43 @@ _DOCUMENTS = f"{_TESTS}/integration/test_documents.py"
 _OPINIONS = f"{_TESTS}/integration/test_opinions.py"
 _BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
+_REBASING = f"{_TESTS}/integration/test_rebasing.py"
 _SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 
 
 MUTANTS = (
+    Mutant(
+        "an answer that is cut short changes the basis of a history",
+        "pricing_pipeline/rebasing.py",
+        "_changed",
+        "one.is_asked and not is_restated",
+        "True",
+        (_REBASING,),
+    ),
+    Mutant(
+        "a day that comes with the same price keeps its old basis",
+        f"{_FUNCTIONS}/prices.sql",
+        "revise_bars",
+        "AND h.adjustment = basis)",
+        ")",
+        (_REBASING,),
+    ),
+    Mutant(
+        "another provider changes the basis of a history",
+        "pricing_pipeline/rebasing.py",
+        "turns",
+        "if is_own",
+        "if True",
+        (_REBASING,),
+    ),
+    Mutant(
+        "a basis changes while another session stores days on the old one",
+        f"{_FUNCTIONS}/rebasing.sql",
+        "lock_basis",
+        "FOR UPDATE OF i",
+        "FOR KEY SHARE OF i",
+        (_REBASING,),
+    ),
     Mutant(
         "prices are stored without the fence",
         "pricing_pipeline/settling.py",

@@ -99,10 +99,11 @@ def test_f5_a_split_that_nobody_has_confirmed_undoes_nothing(
     assert core.one("SELECT count(*) FROM pricing.corporate_actions WHERE old_shares = 2500") == 0
 
 
-def test_f5_a_history_that_is_divided_by_all_splits_goes_on_so(core: Core) -> None:
+def test_f5_a_history_that_came_divided_by_it_is_as_traded_once_it_is_entered(core: Core) -> None:
+    """It went on as divided, for good."""
     bring(core, YAHOO, (1, 2500))
     assert set(stored(core).values()) == {Decimal(50)}
     enter(core, 1, 2500)
     bring(core, YAHOO, (1, 2500))
-    assert set(stored(core).values()) == {Decimal(50)}
-    assert {row.adjustment for row in core.history("AAPL", DAILY, DAYS[0], DAYS[-1])} == {"splits"}
+    assert stored(core) == AS_TRADED
+    assert {row.adjustment for row in core.history("AAPL", DAILY, DAYS[0], DAYS[-1])} == {"raw"}

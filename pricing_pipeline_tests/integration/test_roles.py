@@ -357,6 +357,7 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             *CLIENTS_FUNCTIONS,
             "pricing.make_storage()",
             "pricing.thin_history(integer)",
+            "pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean)",
             "pricing.remove_instruments(text[],text)",
             "pricing.budget()",
             "pricing.why_old(text,text)",

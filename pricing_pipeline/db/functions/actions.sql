@@ -283,7 +283,10 @@ BEGIN
         -- The same ratio again, but for rounding, is the same restatement, as long as it keeps coming.
         UPDATE pricing.restatements x
         SET times = x.times + 1, last_seen_at = now_, days = greatest(x.days, found_.days),
-            first_on = least(x.first_on, found_.first_on), last_on = greatest(x.last_on, found_.last_on)
+            first_on = least(x.first_on, found_.first_on), last_on = greatest(x.last_on, found_.last_on),
+            -- Days on another basis are asked for with the whole history each time: no answer is kept out for good.
+            reopened_at = CASE WHEN x.kind = 'basis' AND x.backfill_id IS NOT NULL THEN now_ ELSE x.reopened_at END,
+            backfill_id = CASE WHEN x.kind = 'basis' THEN NULL ELSE x.backfill_id END
         WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, found_.symbol, from_provider, found_.kind)
           AND abs(x.ratio / found_.ratio - 1) < 0.005 AND x.last_seen_at > now_ - interval '30 days';
         IF NOT FOUND THEN

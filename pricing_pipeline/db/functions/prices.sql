@@ -168,7 +168,8 @@ BEGIN
                        AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)
                        AND pricing.same_part(h.high_amount, h.scale, v.high_amount, v.scale, v.quality)
                        AND pricing.same_part(h.low_amount, h.scale, v.low_amount, v.scale, v.quality)
-                       AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency)),
+                       AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency
+                       AND h.adjustment = basis)),
         written AS (
             INSERT INTO pricing.price_history AS h
                 (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,

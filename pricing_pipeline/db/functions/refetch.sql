@@ -20,9 +20,11 @@ BEGIN
                             AND b.day BETWEEN q.window_start AND q.window_end)
         UNION ALL
         SELECT x.data_type, x.symbol,
-               greatest(r.history_from, (SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
-                                         WHERE h.data_type = x.data_type AND h.symbol = x.symbol)), today, true, x.since
-        FROM (SELECT y.data_type, y.symbol, min(greatest(y.recorded_at, y.reopened_at)) AS since FROM pricing.restatements y
+               greatest(r.history_from, least(x.first_on, (
+                   SELECT (min(h.observed_at) AT TIME ZONE 'UTC')::date FROM pricing.price_history h
+                   WHERE h.data_type = x.data_type AND h.symbol = x.symbol))), today, true, x.since
+        FROM (SELECT y.data_type, y.symbol, min(greatest(y.recorded_at, y.reopened_at)) AS since,
+                     min(y.first_on) FILTER (WHERE y.kind = 'basis') AS first_on FROM pricing.restatements y
               WHERE y.ratio IS NOT NULL AND y.backfill_id IS NULL GROUP BY 1, 2) x
         JOIN pricing.data_type_registry r USING (data_type))
     SELECT n.data_type, n.symbol, n.from_day, n.is_history, n.since, chosen.provider,

@@ -1,0 +1,70 @@
+-- A history has one basis: as traded, or divided by splits. It changes as a whole. Whoever stores days shares a lock on the
+-- instrument, which whoever changes a basis has alone: else a day on the old basis could be stored in the same moment.
+
+CREATE OR REPLACE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    PERFORM FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols) ORDER BY i.symbol FOR KEY SHARE OF i;
+END $$;
+COMMENT ON FUNCTION pricing.share_basis(text, text[]) IS
+    'Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.';
+
+
+CREATE OR REPLACE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[])
+RETURNS TABLE (symbol text, first_day date, last_day date, is_own boolean, is_asked boolean)
+LANGUAGE plpgsql SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    PERFORM FROM pricing.data_type_registry r JOIN pricing.instruments i USING (asset_class)
+    WHERE r.data_type = wanted_type AND i.symbol = ANY (symbols) ORDER BY i.symbol FOR UPDATE OF i;
+    RETURN QUERY
+    SELECT w.symbol, (min(h.observed_at) AT TIME ZONE 'UTC')::date, (max(h.observed_at) AT TIME ZONE 'UTC')::date,
+           count(*) FILTER (WHERE h.provider = from_provider) * 2 > count(*),
+           -- What was asked for may wait longer than a day for its turn.
+           EXISTS (SELECT FROM pricing.restatements x LEFT JOIN pricing.backfills b USING (backfill_id)
+                   WHERE (x.data_type, x.symbol, x.provider, x.kind) = (wanted_type, w.symbol, from_provider, 'basis')
+                     AND (b.requested_at > now_ - interval '1 day' OR EXISTS (
+                          SELECT FROM pricing.api_call_queue_live q
+                          WHERE (q.data_type, q.symbol, q.backfill_id) = (x.data_type, x.symbol, x.backfill_id))))
+    FROM unnest(symbols) AS w (symbol)
+    JOIN pricing.price_history h ON h.data_type = wanted_type AND h.symbol = w.symbol
+    GROUP BY w.symbol;
+END $$;
+COMMENT ON FUNCTION pricing.lock_basis(text, text, text[]) IS
+    'Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider''s own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.';
+
+
+CREATE OR REPLACE FUNCTION pricing.change_basis(
+    wanted_type text, wanted_symbol text, from_call bigint, basis text, brought timestamptz[], may_leave boolean) RETURNS boolean
+-- With the owner's rights: no worker may delete prices. What leaves a history here stays as a revision.
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF NOT may_leave AND EXISTS (
+        SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                                              AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)) THEN
+        RETURN false;
+    END IF;
+    WITH gone AS (
+        DELETE FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+                                              AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)
+        RETURNING h.*)
+    INSERT INTO pricing.price_revisions
+        (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, call_id,
+         recorded_at, revised_at, revised_by, adjustment, source_text, quality)
+    SELECT g.data_type, g.symbol, g.observed_at, g.amount, g.open_amount, g.high_amount, g.low_amount, g.scale, g.currency, g.volume,
+           g.provider, g.call_id, g.fetched_at, now_, from_call, g.adjustment, g.source_text, g.quality
+    FROM gone g;
+    -- Released, these would be stored as if they were on the new basis. What is still doubted is held anew, by this call.
+    DELETE FROM pricing.quarantined_values q
+    WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held' AND q.bar ->> 'adjustment' <> basis;
+    -- The newest price is the same on every basis.
+    UPDATE pricing.latest_prices l SET adjustment = basis WHERE l.data_type = wanted_type AND l.symbol = wanted_symbol;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION pricing.change_basis(text, text, bigint, text, timestamptz[], boolean) IS
+    'Readies a history for the days of a call on another basis, which the caller then stores: days that it does not bring become revisions, and values that are held on the old one are forgotten. Where it brings not all of them, and none may leave, false, with nothing done.';
