@@ -35,7 +35,8 @@ class Foreign:
         self._superuser = server.url("postgres", "superuser")
         for database in ("app_0", "app_1"):
             self.run(f"DROP DATABASE IF EXISTS {database}")
-        self.run("DROP DATABASE IF EXISTS dagster")
+        for database in ("pricing", "dagster"):
+            self.run(f"DROP DATABASE IF EXISTS {database}")
         for role in ("pricing_worker", *GROUPS, "app"):
             self.run(f"DROP ROLE IF EXISTS {role}")
         self.run(f"CREATE ROLE app LOGIN PASSWORD 'secret' {rights}")
