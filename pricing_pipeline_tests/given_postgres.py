@@ -71,6 +71,7 @@ class GivenPostgres:
             "synchronous_commit": "off",
             "full_page_writes": "off",
             "max_connections": "200",
+            "authentication_timeout": "15s",
         }
         with (self._home / "postgresql.log").open("wb") as log:
             self._process = subprocess.Popen(

@@ -154,7 +154,7 @@ def test_a8_a_new_viewer_of_a_pair_in_trouble_waits_minutes_not_an_hour(world: M
 
 def test_a8_a_poisoned_symbol_is_not_asked_for_with_each_good_answer_of_others(world: Make) -> None:
     """What fails while the provider answers others comes back by its own pauses."""
-    there = world(30, batch_size=1)
+    there = world(20, batch_size=1)
     there.poisoned = {"S0007"}
     there.core.rows("UPDATE pricing.provider_state SET breaker_since = pricing.clock()")
     began = there.now
