@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
+.PHONY: help install install-test run test coverage test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -50,7 +50,10 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 FAULTS := pricing_pipeline_tests/faults
 BENCHMARKS := pricing_pipeline_tests/benchmarks
 
-test: install-test ## Run the tests of every level, with coverage (ARGS="-k queue" picks tests)
+test: install-test ## Run the tests of every level (ARGS="-k queue" picks tests)
+	$(PYTEST) --ignore=$(FAULTS) --ignore=$(BENCHMARKS) $(ARGS)
+
+coverage: install-test ## Run them traced, which is slower, and say what they do not reach
 	$(PYTEST) --cov --cov-report term:skip-covered --ignore=$(FAULTS) --ignore=$(BENCHMARKS) $(ARGS)
 
 test-faults: install-test ## Run the tests of what it survives: storms, contention, crashes, wrong clocks

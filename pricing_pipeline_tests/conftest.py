@@ -38,39 +38,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let `no_cover` pause coverage in the workers of pytest-xdist too.
-
-    pytest-cov 7.1 starts the controller's collector in each worker as well, below the worker's own: pausing the upper
-    one would wake it.
-    """
-    plugin = session.config.pluginmanager.getplugin("_cov")
-    if hasattr(session.config, "workerinput") and plugin is not None and plugin.cov_controller is not None:
-        plugin.cov_controller.cov.stop()
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say of each test whether it is traced, and which others it must run beside."""
-    leave_untraced(items)
+    """Say of each test which others it must run beside."""
     if getattr(config.option, "loadgroup", False):
         name_groups(items)
-
-
-def leave_untraced(items: list[pytest.Item]) -> None:
-    """Measure coverage where it tells something: tracing costs Python code more than half as much again.
-
-    Where nearly everything happens in other processes it tells nothing, and little where a test runs once more with
-    other parameters, or a hundred times with drawn ones.
-    """
-    seen = set()
-    for item in items:
-        test = (item.path, getattr(item, "originalname", item.name))
-        is_silent = item.path.parent.name in ("acceptance", "faults") or item.get_closest_marker("hypothesis")
-        if is_silent or test in seen:
-            item.add_marker("no_cover")
-        seen.add(test)
 
 
 def name_groups(items: list[pytest.Item]) -> None:
@@ -98,7 +70,6 @@ __all__ = [
     "owner_url",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
-    "pytest_sessionstart",
     "pytest_unconfigure",
     "pytest_xdist_auto_num_workers",
     "refresher",

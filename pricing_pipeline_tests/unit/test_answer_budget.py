@@ -72,7 +72,6 @@ BODIES = {
 }
 
 
-@pytest.mark.no_cover  # it traces memory, which is slow enough
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_fault_11_whatever_ten_answers_hold_they_fit_into_memory(body: bytes) -> None:
     """Ten calls may run at a time. docs/security.md tells what that comes to."""
