@@ -150,6 +150,15 @@ class Core:
             size=batch_size,
         )
 
+    def use_quota(self, used: int, provider: str = TWELVEDATA) -> None:
+        """Let a provider's quota be used up to so many bytes, all of this hour."""
+        self.rows("DELETE FROM pricing.api_data_usage WHERE provider = :provider", provider=provider)
+        self.rows(
+            "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES (:provider, pricing.clock(), :used)",
+            provider=provider,
+            used=used,
+        )
+
     # Queue
 
     def enqueue(

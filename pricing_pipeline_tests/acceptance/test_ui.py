@@ -6,7 +6,6 @@ Needs Chromium (Debian: chromium); skipped where there is none.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -14,21 +13,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from pricing_pipeline_tests.chromium import CHROMIUM, FLAGS, needs_chromium
 from pricing_pipeline_tests.fix_stack import GROUP, PATIENCE, Stack
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 
-pytestmark = [GROUP, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
+pytestmark = [GROUP, needs_chromium]
 
 
 @pytest.fixture(scope="module")

@@ -29,15 +29,6 @@ def small(core: Core, clock: Clock) -> None:
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = :size", size=SIZE)
 
 
-def use(core: Core, used: int, provider: str = TWELVEDATA) -> None:
-    core.rows("DELETE FROM pricing.api_data_usage WHERE provider = :provider", provider=provider)
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES (:provider, pricing.clock(), :used)",
-        provider=provider,
-        used=used,
-    )
-
-
 def pairs(count: int, prefix: str = "S") -> list[tuple[str, str]]:
     return [(QUOTE, f"{prefix}{number:04}") for number in range(count)]
 
@@ -58,7 +49,7 @@ def unqueued(core: Core) -> dict[str, int]:
 
 
 def test_b10_a_heartbeat_queues_nothing_where_the_quota_is_spent(core: Core, cli: CommandLine) -> None:
-    use(core, 97_800)
+    core.use_quota(97_800)
     assert core.heartbeat("ann", *pairs(2000)) == 2000
     assert waiting(core) == 0
     assert core.enqueue_due() == 0
@@ -78,12 +69,12 @@ def test_b10_a_heartbeat_queues_nothing_where_the_quota_is_spent(core: Core, cli
 
 
 def test_b10_what_fits_is_queued_by_the_number_of_its_viewers(core: Core) -> None:
-    use(core, 95_000)
+    core.use_quota(95_000)
     core.heartbeat("ann", *pairs(10))
     core.heartbeat("bob", *pairs(10)[4:7])
     core.heartbeat("eve", *pairs(10)[5:6])
     assert waiting(core) == 0
-    use(core, 93_000)
+    core.use_quota(93_000)
     assert core.enqueue_due() == 2
     assert {task.symbol for task in core.tasks()} == {"S0005", "S0004"}
     assert core.enqueue_due() == 0
@@ -98,20 +89,20 @@ def test_b10_a_schedule_queues_what_fits_and_goes_on_from_there(core: Core) -> N
         " SELECT 'fund', lpad(n::text, 6, '0') FROM generate_series(1, 30) AS n"
     )
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
-    use(core, 80_500, MFAPI)
+    core.use_quota(80_500, MFAPI)
     with core.engine.begin() as connection:
         assert demand.enqueue_scheduled(connection, NAV) == 9
     assert core.enqueue_due() == 0
     assert waiting(core, MFAPI) == 9000
     core.rows("DELETE FROM pricing.api_call_queue_live")
     assert core.enqueue_due() == 9
-    use(core, 0, MFAPI)
+    core.use_quota(0, MFAPI)
     assert core.enqueue_due() == 12
     assert len(core.tasks()) == 21
 
 
 def test_b10_reads_queue_nothing_beyond_the_quota(core: Core) -> None:
-    use(core, 93_000)
+    core.use_quota(93_000)
     for symbol in ("AAPL", "IBM", "MSFT", "GOOG"):
         core.read(symbol)
     assert waiting(core) <= 2000
@@ -122,8 +113,8 @@ def test_b10_symbols_with_routes_of_their_own_are_held_to_the_quota_of_their_pro
         "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank) VALUES"
         " ('equity_quote', 'S0001', 'yahoo', 1), ('equity_quote', 'S0002', 'yahoo', 1)"
     )
-    use(core, 94_500, "yahoo")
-    use(core, 92_000)
+    core.use_quota(94_500, "yahoo")
+    core.use_quota(92_000)
     core.heartbeat("ann", *pairs(10))
     assert (waiting(core), waiting(core, "yahoo")) == (3000, 0)
     assert core.enqueue_due() == 0
@@ -133,7 +124,7 @@ def test_b10_symbols_with_routes_of_their_own_are_held_to_the_quota_of_their_pro
 
 
 def test_b10_many_sessions_together_queue_no_more_than_fits(core: Core) -> None:
-    use(core, 85_000)
+    core.use_quota(85_000)
 
     def look(number: int) -> None:
         core.heartbeat(f"user{number}", *pairs(50, f"U{number}"))
@@ -169,7 +160,7 @@ def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
     )
     core.rows("DELETE FROM pricing.size_estimates")
     for provider in (TWELVEDATA, MFAPI):
-        use(core, used, provider)
+        core.use_quota(used, provider)
     for number, (step, count) in enumerate(steps):
         some = [*pairs(count, f"P{number}"), (NAV, f"{200_000 + number}")]
         if step == "look":
@@ -224,7 +215,7 @@ def by_routes_of_their_own(core: Core, count: int) -> None:
         " SELECT 'equity_daily', symbol, 'yahoo', 1 FROM pricing.instruments WHERE asset_class = 'equity'"
     )
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
-    use(core, 95_000, "yahoo")
+    core.use_quota(95_000, "yahoo")
     core.call("SELECT pricing.enqueue_scheduled('equity_daily')")
 
 
@@ -265,8 +256,8 @@ def test_b14_a_walk_goes_on_where_symbols_have_another_provider(core: Core) -> N
     by_routes_of_their_own(core, 20)
     core.rows("DELETE FROM pricing.pair_requests")
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01', walk_slot = NULL")
-    use(core, 0, "yahoo")
-    use(core, 95_000)
+    core.use_quota(0, "yahoo")
+    core.use_quota(95_000)
     core.call("SELECT pricing.enqueue_scheduled('equity_daily')")
     assert {task.provider for task in core.tasks()} == {"yahoo"}
     assert len(core.tasks()) == 20
@@ -282,7 +273,7 @@ def test_a8_what_is_larger_than_the_quota_fails_in_words(core: Core) -> None:
 
 
 def test_b10_bars_that_are_asked_for_again_keep_to_the_quota(core: Core) -> None:
-    use(core, 70_000)
+    core.use_quota(70_000)
     core.rows(
         "INSERT INTO pricing.provisional_bars (data_type, symbol, observed_at, noted_at, ask_at)"
         " SELECT 'equity_daily', 'S' || n, '2026-03-09', '2026-03-09', '2026-03-10' FROM generate_series(1, 50) AS n"
@@ -297,7 +288,7 @@ def test_fault_27_a_producer_that_does_not_commit_only_slows_the_others_down(cor
     core.heartbeat("bob", *pairs(8, "T"))
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.rows("UPDATE pricing.demand SET became_due_at = NULL, due_at = pricing.clock()")
-    use(core, 55_000)
+    core.use_quota(55_000)
     with core.owner.begin() as connection:
         connection.execute(
             text("SELECT pricing.heartbeat('ann', :types, :symbols)"),

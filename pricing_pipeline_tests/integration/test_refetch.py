@@ -38,16 +38,7 @@ def two_providers(core: Core, clock: Clock) -> None:
         "INSERT INTO pricing.instruments (asset_class, symbol)"
         " SELECT 'equity', 'S' || n FROM generate_series(1, 600) AS n"
     )
-    spend(core, 8_000_000)
-
-
-def spend(core: Core, used: int) -> None:
-    core.rows("DELETE FROM pricing.api_data_usage")
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES (:provider, pricing.clock(), :used)",
-        provider=TWELVEDATA,
-        used=used,
-    )
+    core.use_quota(8_000_000)
 
 
 def restated(core: Core, data_type: str, *symbols: str) -> None:
@@ -109,7 +100,7 @@ def test_f5_a_restated_history_is_fetched_again_however_long_the_quota_was_spent
         " backfills no room for all of that." in cli("status").stdout
     )
     assert core.rows("SELECT FROM pricing.warnings") == [], "what waits is no mishap"
-    spend(core, 0)
+    core.use_quota(0)
     go_on(core, clock, 1)
     assert queued(core)[DAILY] >= 1
     assert core.one("SELECT backfill_id IS NOT NULL FROM pricing.restatements")
@@ -130,7 +121,7 @@ def test_f5_what_one_provider_has_no_room_for_keeps_nobody_else_waiting(core: Co
 
 
 def test_f5_what_never_fits_keeps_nothing_of_its_provider_waiting(core: Core, clock: Clock) -> None:
-    spend(core, 0)
+    core.use_quota(0)
     core.rows("UPDATE pricing.provider_capabilities SET bytes_per_day = 4000 WHERE fetcher = 'daily_bars'")
     restated(core, DAILY, "S1")
     not_final(core, DAILY, 2, 2)
@@ -141,7 +132,7 @@ def test_f5_what_never_fits_keeps_nothing_of_its_provider_waiting(core: Core, cl
 
 def test_f5_histories_go_on_beside_more_bars_than_fit(core: Core) -> None:
     """Bars that are not taken this time need no room yet."""
-    spend(core, 0)
+    core.use_quota(0)
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 3000000")
     not_final(core, DAILY, 1, 2500)
     core.rows("INSERT INTO pricing.instruments (asset_class, symbol) VALUES ('equity', 'S2501')")
@@ -150,7 +141,7 @@ def test_f5_histories_go_on_beside_more_bars_than_fit(core: Core) -> None:
 
 
 def test_f5_a_pair_that_was_restated_twice_is_planned_once(core: Core, clock: Clock) -> None:
-    spend(core, 0)
+    core.use_quota(0)
     restated(core, DAILY, "S1")
     core.rows("DELETE FROM pricing.price_history")
     restated(core, DAILY, "S1")
@@ -163,7 +154,7 @@ def test_f5_paused_and_retired_ones_wait_without_using_attempts(
     core: Core, clock: Clock, cli: CommandLine
 ) -> None:
     """Six attempts were used up while nothing could be asked for."""
-    spend(core, 0)
+    core.use_quota(0)
     core.pause("S1", "S2")
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = :type", type=YAHOO)
     not_final(core, DAILY, 1, 1)
@@ -202,7 +193,7 @@ def test_f5_a_bar_without_a_provider_waits_for_one(core: Core, clock: Clock) -> 
 
 
 def test_f5_a_bar_that_is_on_its_way_is_not_asked_for_again(core: Core, clock: Clock) -> None:
-    spend(core, 0)
+    core.use_quota(0)
     not_final(core, DAILY, 1, 1)
     go_on(core, clock, 100)
     assert queued(core) == {DAILY: 1}

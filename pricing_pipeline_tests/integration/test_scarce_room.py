@@ -37,15 +37,6 @@ def small(core: Core, clock: Clock) -> None:
     )
 
 
-def use(core: Core, used: int, provider: str) -> None:
-    core.rows("DELETE FROM pricing.api_data_usage WHERE provider = :provider", provider=provider)
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES (:provider, pricing.clock(), :used)",
-        provider=provider,
-        used=used,
-    )
-
-
 def funds(core: Core, count: int) -> list[str]:
     core.rows("DELETE FROM pricing.instruments WHERE asset_class = 'fund'")
     core.rows(
@@ -135,12 +126,12 @@ def test_b14_what_waits_for_quota_is_told_everywhere_for_as_long_as_it_waits(
 ) -> None:
     symbols = funds(core, 5)
     by_yahoo(core, symbols)
-    use(core, 91_000, YAHOO)
+    core.use_quota(91_000, YAHOO)
     slot(core)
     for _ in range(3):
         clock.advance(86_400)
         core.enqueue_due()
-    use(core, 91_000, YAHOO)
+    core.use_quota(91_000, YAHOO)
     assert "5 instruments of mf_nav wait for their schedule: the quota of yahoo" in cli("status").stdout
     state, sentence = why(core, symbols[0])
     assert state == "quota_spent"
@@ -150,15 +141,15 @@ def test_b14_what_waits_for_quota_is_told_everywhere_for_as_long_as_it_waits(
 def test_b14_slots_that_met_a_spent_quota_are_made_up_for_once(core: Core, clock: Clock) -> None:
     """One provider in trouble: each slot asked for all funds once more, and all of that was fetched."""
     symbols = funds(core, 40)
-    use(core, 96_000, MFAPI)
+    core.use_quota(96_000, MFAPI)
     core.call("SELECT pricing.watch_providers()")
     for _ in range(4):
         slot(core)
         clock.advance(86_400)
-        use(core, 96_000, MFAPI)
+        core.use_quota(96_000, MFAPI)
         core.enqueue_due()
     assert core.one("SELECT count(*) FROM pricing.pair_requests") == 0, "the walk stays where it is"
-    use(core, 0, MFAPI)
+    core.use_quota(0, MFAPI)
     asked: Counter[str] = Counter()
     for _ in range(20):
         core.enqueue_due()
@@ -171,11 +162,11 @@ def test_b14_slots_that_met_a_spent_quota_are_made_up_for_once(core: Core, clock
 def test_b14_what_was_put_off_is_not_fetched_where_somebody_else_did(core: Core, clock: Clock) -> None:
     symbols = funds(core, 4)
     by_yahoo(core, symbols)
-    use(core, 91_000, YAHOO)
+    core.use_quota(91_000, YAHOO)
     slot(core)
     clock.advance(30)
     fetch(core, symbols[0])
-    use(core, 0, YAHOO)
+    core.use_quota(0, YAHOO)
     clock.advance(61)
     assert core.enqueue_due() == 3
     assert live(core) == symbols[1:]
@@ -221,19 +212,19 @@ def test_b14_a_verified_fund_that_became_unknown_is_asked_for_once_a_week(core: 
 
 def test_b10_scarce_room_goes_to_the_most_viewers_of_all_types(core: Core, clock: Clock) -> None:
     """It went by the names of the types."""
-    use(core, 95_000, TWELVEDATA)
+    core.use_quota(95_000, TWELVEDATA)
     core.heartbeat("eve", *((QUOTE, f"Q{n}") for n in range(10)))
     for user in range(3):
         core.heartbeat(
             f"user{user}", *((FX, f"{currency}/USD") for currency in ("EUR", "GBP", "CHF", "JPY", "INR"))
         )
-    use(core, 92_000, TWELVEDATA)
+    core.use_quota(92_000, TWELVEDATA)
     assert core.enqueue_due() == 3
     assert {task.data_type for task in core.tasks()} == {FX}
-    use(core, 88_000, TWELVEDATA)
+    core.use_quota(88_000, TWELVEDATA)
     assert core.enqueue_due() == 4
     assert Counter(task.data_type for task in core.tasks()) == {FX: 5, QUOTE: 2}
-    use(core, 87_000, TWELVEDATA)
+    core.use_quota(87_000, TWELVEDATA)
     clock.advance(1)
     core.heartbeat("zoe", (QUOTE, "NEW"))
     assert "NEW" not in live(core), "others wait for longer"
@@ -300,7 +291,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
     )
     core.rows("UPDATE pricing.data_collectors SET is_active = true")
     for provider in (MFAPI, YAHOO):
-        use(core, 0, provider)
+        core.use_quota(0, provider)
     symbols = funds(core, len(routes))
     provider_of = dict(zip(symbols, routes, strict=True))
     by_yahoo(core, [symbol for symbol in symbols if provider_of[symbol] == YAHOO])
@@ -315,7 +306,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
             p=provider,
         )
         core.rows("UPDATE pricing.data_collectors SET is_active = true WHERE provider = :p", p=provider)
-        use(core, 0, provider)
+        core.use_quota(0, provider)
 
     def answer() -> None:
         done = [
@@ -341,7 +332,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
             if step == "full":
                 backlog_of(core, provider)
             elif step == "spent":
-                use(core, 91_000, provider)
+                core.use_quota(91_000, provider)
             else:
                 core.rows(
                     "UPDATE pricing.data_collectors SET is_active = false WHERE provider = :p", p=provider

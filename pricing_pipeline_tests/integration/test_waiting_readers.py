@@ -33,15 +33,6 @@ def small(core: Core, clock: Clock) -> None:
     )
 
 
-def use(core: Core, used: int, provider: str = TWELVEDATA) -> None:
-    core.rows("DELETE FROM pricing.api_data_usage WHERE provider = :provider", provider=provider)
-    core.rows(
-        "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES (:provider, pricing.clock(), :used)",
-        provider=provider,
-        used=used,
-    )
-
-
 def read(core: Core, pair: Pair) -> int:
     data_type, symbol = pair
     requested: int = core.one(
@@ -82,13 +73,13 @@ def test_b10_a_read_that_the_quota_refused_is_served_when_there_is_room(
             "INSERT INTO pricing.provider_routing (data_type, symbol, provider, rank)"
             " VALUES ('equity_quote', 'AAPL', 'twelvedata', 1)"
         )
-    use(core, 95_000)
+    core.use_quota(95_000)
     assert read(core, AAPL) == 0
     for _ in range(30):
         work(core, clock)
         assert why(core, AAPL) == "quota_spent"
     assert core.rows("SELECT pairs FROM pricing.unqueued_pairs()") == [(1,)]
-    use(core, 0)
+    core.use_quota(0)
     work(core, clock)
     assert live(core) == {AAPL}
     core.refresh()
@@ -100,11 +91,11 @@ def test_b10_a_read_that_the_quota_refused_is_served_when_there_is_room(
 def test_b10_a_client_s_read_that_the_quota_refused_is_served_when_there_is_room(
     core: Core, clock: Clock
 ) -> None:
-    use(core, 95_000)
+    core.use_quota(95_000)
     core.rows("SELECT pricing.request_reads('ann', '{equity_quote}', '{AAPL}')")
     work(core, clock)
     clock.advance(86_400)
-    use(core, 0)
+    core.use_quota(0)
     work(core, clock)
     assert live(core) == {AAPL}
 
@@ -182,7 +173,7 @@ def test_a10_no_read_is_forgotten(
     spent: set[str] = set()
     paused: set[str] = set()
     for provider in (TWELVEDATA, MFAPI):
-        use(core, 0, provider)
+        core.use_quota(0, provider)
 
     def is_stale(pair: Pair) -> bool:
         stale: bool = core.one("SELECT pricing.is_pair_stale(:kind, :symbol)", kind=pair[0], symbol=pair[1])
@@ -207,22 +198,22 @@ def test_a10_no_read_is_forgotten(
                 core.pause(symbol, paused=symbol in paused)
             case "spent", str() as provider:
                 spent.add(provider)
-                use(core, 95_000, provider)
+                core.use_quota(95_000, provider)
             case "free", str() as provider:
                 spent.discard(provider)
-                use(core, 0, provider)
+                core.use_quota(0, provider)
             case "answer", _:
                 owed -= {pair for pair in live(core) if pair[1] not in paused}
                 for provider in (TWELVEDATA, MFAPI):
-                    use(core, 0, provider)
+                    core.use_quota(0, provider)
                 core.refresh(TWELVEDATA)
                 core.refresh(MFAPI)
                 for provider in spent:
-                    use(core, 95_000, provider)
+                    core.use_quota(95_000, provider)
             case "night", _:
                 clock.advance(86_400)
                 for provider in spent:
-                    use(core, 95_000, provider)
+                    core.use_quota(95_000, provider)
         core.rows("UPDATE pricing.active_subscriptions SET last_seen_at = pricing.clock()")
         work(core, clock)
         queued = live(core)

@@ -6,7 +6,6 @@ Which requests pass is tried one by one in unit/test_web_guard.py.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,21 +24,13 @@ from playwright.sync_api import BrowserContext, expect, sync_playwright
 from pricing_pipeline.cli.dagster_runs import Webserver
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.ports import require_free_port
+from pricing_pipeline_tests import chromium
+from pricing_pipeline_tests.chromium import CHROMIUM, needs_chromium
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP evil.example 127.0.0.1",  # a name that was made to point here
-)
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+# A name that was made to point here.
+FLAGS = (*chromium.FLAGS, "--host-resolver-rules=MAP evil.example 127.0.0.1")
 TOKEN = "0123456789abcdef-a-token"
 CODE = """
 import dagster as dg
