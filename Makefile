@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -47,14 +47,19 @@ check: install-test ## Check format, lint, types and architecture
 	$(BIN)/python -m pricing_pipeline_tests.provider_rules
 
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+ACCEPTANCE := pricing_pipeline_tests/acceptance
 FAULTS := pricing_pipeline_tests/faults
 BENCHMARKS := pricing_pipeline_tests/benchmarks
+TESTS := --ignore=$(ACCEPTANCE) --ignore=$(FAULTS) --ignore=$(BENCHMARKS)
 
-test: install-test ## Run the tests of every level (ARGS="-k queue" picks tests)
-	$(PYTEST) --ignore=$(FAULTS) --ignore=$(BENCHMARKS) $(ARGS)
+test: install-test ## Run the tests of the code, with PostgreSQL, Dagster and the sandbox (ARGS="-k queue" picks tests)
+	$(PYTEST) $(TESTS) $(ARGS)
 
 coverage: install-test ## Run them traced, which is slower, and say what they do not reach
-	$(PYTEST) --cov --cov-report term:skip-covered --ignore=$(FAULTS) --ignore=$(BENCHMARKS) $(ARGS)
+	$(PYTEST) --cov --cov-report term:skip-covered $(TESTS) $(ARGS)
+
+test-acceptance: install-test ## Run the tests of what users start: `up` and all its processes, Dagster's programs, a browser
+	$(PYTEST) $(ACCEPTANCE) $(ARGS)
 
 test-faults: install-test ## Run the tests of what it survives: storms, contention, crashes, wrong clocks
 	$(PYTEST) $(FAULTS) $(ARGS)

@@ -1,5 +1,17 @@
-"""The pipeline that runs for all acceptance tests."""
+"""Whole processes as users start them: `up` with all that it runs, Dagster's own programs, a browser."""
 
+from pathlib import Path
+
+import pytest
+
+from pricing_pipeline_tests.fix_core import sample_template
+from pricing_pipeline_tests.fix_dagster import dagster_url, environment, ignore_what_dagster_deprecates
 from pricing_pipeline_tests.fix_stack import stack
 
-__all__ = ["stack"]
+template = sample_template
+
+__all__ = ["dagster_url", "environment", "sample_template", "stack", "template"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ignore_what_dagster_deprecates(items, Path(__file__).parent)

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline_tests.fix_core import sample_template
-from pricing_pipeline_tests.fix_dagster import dagster_home, dagster_url, environment, stage
+from pricing_pipeline_tests.fix_dagster import (
+    dagster_home,
+    dagster_url,
+    environment,
+    ignore_what_dagster_deprecates,
+    stage,
+)
 
 template = sample_template
 
@@ -13,7 +19,4 @@ __all__ = ["dagster_home", "dagster_url", "environment", "sample_template", "sta
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Dagster itself uses what it calls deprecated; what we use of it stays an error."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning:dagster"))
+    ignore_what_dagster_deprecates(items, Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""Who answers: a message over gRPC is an answer, nothing else is. orchestration/test_code_server.py has a real one."""
+"""Who answers: a message over gRPC is an answer, nothing else is. acceptance/test_code_server.py has a real one."""
 
 from __future__ import annotations
 

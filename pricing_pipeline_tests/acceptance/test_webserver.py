@@ -28,6 +28,9 @@ from pricing_pipeline_tests import chromium
 from pricing_pipeline_tests.chromium import CHROMIUM, needs_chromium
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
+# Those that share a server run in one process.
+pytestmark = pytest.mark.xdist_group("webserver")
+
 ROOT = Path(__file__).parents[2]
 # A name that was made to point here.
 FLAGS = (*chromium.FLAGS, "--host-resolver-rules=MAP evil.example 127.0.0.1")
