@@ -93,6 +93,14 @@ def _bars(first: str, last: str) -> str:
     return ",".join(bars)
 
 
+def _together(answers: dict[str, str]) -> str:
+    """One answer as it is; several as members of an object, by symbol."""
+    if len(answers) == 1:
+        return next(iter(answers.values()))
+    members = (f'"{symbol}":{answer}' for symbol, answer in answers.items())
+    return f"{{{','.join(members)}}}"
+
+
 def app(latency: float) -> Starlette:
     """The provider, which answers after `latency` seconds."""
     turns = itertools.count(1)
@@ -100,16 +108,17 @@ def app(latency: float) -> Starlette:
     async def quote(request: Request) -> Response:
         symbols = request.query_params["symbol"].split(",")
         price, at = f"100.{next(turns) % 100:02}000", int(time.time())
-        quotes = [_QUOTE.format(symbol=symbol, at=at, price=price) for symbol in symbols]
-        named = (f'"{symbol}":{one}' for symbol, one in zip(symbols, quotes, strict=True))
-        body = quotes[0] if len(symbols) == 1 else f"{{{','.join(named)}}}"
+        body = _together({symbol: _QUOTE.format(symbol=symbol, at=at, price=price) for symbol in symbols})
         await asyncio.sleep(latency)
         return Response(body, media_type="application/json")
 
     async def time_series(request: Request) -> Response:
         asked = request.query_params
         bars = _bars(asked["start_date"], asked["end_date"])
-        body = f'{_SERIES.replace("@", asked["symbol"])}{bars}],"status":"ok"}}'
+        symbols = asked["symbol"].split(",")
+        body = _together(
+            {symbol: f'{_SERIES.replace("@", symbol)}{bars}],"status":"ok"}}' for symbol in symbols}
+        )
         await asyncio.sleep(latency)
         return Response(body, media_type="application/json")
 

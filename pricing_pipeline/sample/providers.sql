@@ -37,4 +37,4 @@ INSERT INTO pricing.provider_capabilities
 UPDATE pricing.provider_capabilities SET batch_size = 5000, batch_from = 500 WHERE provider = 'mfapi' AND fetcher = 'nav';
 
 -- Short spans share a call. A long one travels alone: its bars are read by columns, in a tenth of the time.
-UPDATE pricing.provider_capabilities SET window_days_per_call = 6000 WHERE provider = 'twelvedata' AND fetcher = 'daily_bars';
+UPDATE pricing.provider_capabilities SET window_days_per_call = 2000 WHERE provider = 'twelvedata' AND fetcher = 'daily_bars';
