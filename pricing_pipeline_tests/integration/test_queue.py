@@ -189,10 +189,10 @@ def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "most"), [(1, 120), (30, 120), (50, 120), (100, 60), (366, 16), (3000, 2), (5000, 1)]
+    ("days", "most"), [(1, 120), (16, 120), (30, 66), (100, 20), (366, 5), (1000, 2), (1001, 1), (5000, 1)]
 )
 def test_f1_spans_share_a_call_while_its_answer_stays_short(core: Core, days: int, most: int) -> None:
-    """Twelve Data takes up to 120 symbols a call; of all of them together a call asks for 6,000 days."""
+    """Twelve Data takes up to 120 symbols a call; of all of them together a call asks for 2,000 days."""
     core.rows("UPDATE pricing.provider_limits SET units = 1000000")
     first = date(2010, 1, 1)
     core.enqueue(DAILY, *symbols(130), days=(first, first + timedelta(days=days - 1)))
