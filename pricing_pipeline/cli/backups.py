@@ -44,6 +44,7 @@ def restore(path: Path, *, replace: bool, as_json: bool) -> None:
         raise SupervisorError(
             f"a pipeline is running in {settings.home.absolute()} (pid {pid}). Stop it before you restore a backup."
         )
+    backup.require_backup(path)  # before a home is made for it
     if settings.database_url is None:
         prepare_home(settings.home)
     with _server(settings):

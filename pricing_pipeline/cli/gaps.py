@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
+import typer
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -20,6 +21,7 @@ from pricing_pipeline.errors import InvalidRange, UnknownSymbol
 from pricing_pipeline.registry import reason
 from pricing_pipeline.settings import load_settings
 
+_HOLIDAYS_TOLD = 5
 _FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED, GapKind.UNREADABLE})
 
 
@@ -57,12 +59,11 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
         for name, gaps in found.items()
         for gap in gaps
     ]
-    # Of a holiday no value is missing; shown beside the gaps, it explains why a day has none.
-    rows += [
-        (name, day, day, 0, "market_closed", "a holiday") for name, days in closed.items() for day in days
-    ]
     if rows:
         print_table(["data type", "from", "to", "sessions", "kind", ""], sorted(rows), right=["sessions"])
+    for name, days in closed.items():
+        if days:
+            typer.echo(_holidays(name, days))
     for name, gaps_ in found.items():
         hint(_advice(symbol, name, gaps_, is_paused=name in paused))
         until = known[name]
@@ -70,6 +71,14 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             hint(
                 f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that cannot be told."
             )
+
+
+def _holidays(data_type: str, days: Sequence[date]) -> str:
+    """Of a holiday no value is missing; told beside the gaps, it explains why a day has none."""
+    newest = ", ".join(day.isoformat() for day in days[-_HOLIDAYS_TOLD:])
+    if len(days) <= _HOLIDAYS_TOLD:
+        return f"{data_type}: the market was closed on {newest}"
+    return f"{data_type}: the market was closed on {len(days)} days; the last were {newest} (--json has all)"
 
 
 def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[tuple[str, date | None]]:

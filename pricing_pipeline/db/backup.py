@@ -28,6 +28,8 @@ from pricing_pipeline.processes import without_libpq_variables
 _PROGRAMS = ("pg_dump", "pg_restore", "psql")
 _DEBIAN = Path("/usr/lib/postgresql")
 _CHUNK = 1 << 16
+_MAGIC = b"PGDMP"
+"""How a dump in `pg_dump`'s own format begins."""
 _BEGIN = b"""
 SET lock_timeout = '10s';
 SET client_min_messages = 'error';
@@ -65,12 +67,20 @@ def restore(url: str, path: Path) -> None:
 
     Raises DatabaseError, with everything as it was, when the backup cannot be read or does not fit.
     """
-    if not path.is_file():
-        raise DatabaseError(f"there is no backup {path}.")
+    require_backup(path)
     programs = _programs(_server_version(url))
     upgrade(url)  # for the roles that the backup speaks of
     _replace_schema(programs, url, path)
     upgrade(url)
+
+
+def require_backup(path: Path) -> None:
+    """Raise DatabaseError unless the file can be a backup, without a look at what is in it."""
+    if not path.is_file():
+        raise DatabaseError(f"there is no backup {path}.")
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise DatabaseError(f"{path} is no backup that `db backup` wrote. Nothing has changed.")
 
 
 def has_prices(url: str) -> bool:

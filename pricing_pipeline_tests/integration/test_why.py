@@ -92,6 +92,8 @@ def test_f4_a_type_that_is_retired_and_an_instrument_that_is_paused(core: Core, 
     core.pause("AAPL")
     found = why(core)
     assert (found.state, "instrument resume AAPL" in found.sentence) == ("paused", True)
+    core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = 'AAPL'")
+    assert "AAPL is retired: it was removed, and its history stays. This resumes it: " in why(core).sentence
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
     assert why(core).state == "retired"
 
@@ -191,7 +193,7 @@ def test_f4_a_scheduled_type_waits_for_its_schedule(core: Core) -> None:
         " fetched_at) VALUES (:type, '100001', '2020-01-01Z', 1, 2, 'mfapi', 1, pricing.clock())",
         type=NAV,
     )
-    assert why(core, NAV, "100001").sentence.startswith("its past was fetched and its latest price never: ")
+    assert why(core, NAV, "100001").sentence.startswith("its past is stored, and no latest price is: ")
 
 
 def test_f4_what_is_due_and_not_queued_yet(core: Core, clock: Clock) -> None:

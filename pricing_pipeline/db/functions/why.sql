@@ -202,7 +202,7 @@ BEGIN
             WHERE s.calendar = thing.calendar AND s.closes_at > now_ ORDER BY s.closes_at LIMIT 1) AS opens_at INTO market;
     said := CASE WHEN fetched_at IS NULL AND EXISTS (
                      SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol)
-                     THEN 'its past was fetched and its latest price never: '
+                     THEN 'its past is stored, and no latest price is: '
                  WHEN fetched_at IS NULL THEN 'nothing was ever fetched: '
                  WHEN fetched_at > now_ + interval '1 minute'
                      THEN pg_catalog.format('last confirmed at %s, by a clock that was set back since: ', pricing.said_time(fetched_at))
@@ -215,7 +215,8 @@ BEGIN
         RETURN;
     ELSIF thing.update_mode <> 'api' OR NOT thing.is_active THEN
         state := 'paused';
-        sentence := said || pg_catalog.format('%s is paused. This resumes it: pricing-pipeline instrument resume %s', wanted_symbol, wanted_symbol);
+        sentence := said || pg_catalog.format('%1$s %2$s. This resumes it: pricing-pipeline instrument resume %1$s', wanted_symbol,
+                                              CASE WHEN thing.is_active THEN 'is paused' ELSE 'is retired: it was removed, and its history stays' END);
         RETURN;
     ELSIF fetched_at IS NOT NULL AND NOT pricing.is_pair_stale(wanted_type, wanted_symbol) THEN
         since := fetched_at;
