@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ from sqlalchemy import make_url
 
 from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db import backup
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain import Answer, Fetcher
 from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.sealing import new_key
 from pricing_pipeline.settings import Settings
+from pricing_pipeline.settling import settle_answer
 from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_core import FX, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_server import ScriptedServer
 
 template = sample_template
@@ -85,6 +89,37 @@ def test_a4_a_provider_is_sent_its_own_key_and_no_other(core: Core) -> None:
         for name, server in servers.items():
             told = b"".join(server.requests)
             assert [other for other, key in keys.items() if key.encode() in told] == [name]
+
+
+STEERING = "A\x1b[31m\x1b]0;title\x07 \x9b2J \u202e\r"
+"""Colour, the window's name, an empty screen, and writing that runs backwards."""
+
+
+def test_f6_no_word_of_a_provider_steers_a_terminal(core: Core, cli: CommandLine) -> None:
+    """It could hide what a person is to judge, or show a decision that was never made."""
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes) VALUES ('who', 'profile', 60)"
+    )
+    core.call(
+        "SELECT pricing.merge_documents('who', 'fmp', 1, '{AAPL}', '{AAPL}', '{AAPL}', '{2026-10-29}',"
+        " ARRAY[CAST(:body AS jsonb)])",
+        body=json.dumps({"name": STEERING, "street": "Straße 1\u202f000"}),
+    )
+    for price in ("1.1", "110"):
+        core.lift_limits()
+        core.enqueue(FX, "EUR/USD")
+        answer = Answer(observations=(observation("EUR/USD", price, core.clock() - timedelta(seconds=1)),))
+        body = f'{{"price": "{price}", "name": "{STEERING}"}}'.encode()
+        settle_answer(core.engine, core.claim_one(), Fetched(answer, 200, len(body), body=body))
+    (held,) = cli("quarantine", "list", "--json").json["values"]
+    for command in (
+        ["document", "AAPL", "--data-type", "who"],
+        ["quarantine", "show", str(held["value_id"])],
+    ):
+        said = cli(*command)
+        assert "\\x1b" in said.stdout, command
+        assert [char for char in STEERING if char in said.stdout and not char.isprintable()] == [], command
+    assert "Straße 1\u202f000" in cli("document", "AAPL", "--data-type", "who").stdout
 
 
 def test_a4_a_backup_tells_who_watches_what_and_no_secret(
