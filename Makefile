@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants schema bench bench-install check format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants schema bench bench-install check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -39,12 +39,16 @@ install-test: install $(VENV)/.test
 run: install ## Start everything and print the URLs (ARGS=--no-demo starts without a demo viewer)
 	@exec $(BIN)/pricing-pipeline up $(ARGS)
 
-check: install-test ## Check format, lint, types and architecture
+check: install-test ## Check format, lint, types, architecture and new migrations
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/squawk --no-error-on-unmatched-pattern migrations/versions/*.sql
 	$(BIN)/python -m pricing_pipeline_tests.provider_rules
+
+audit: install-test ## Ask the public service of advisories about every locked package; offline it says that it could not
+	$(BIN)/python -m pricing_pipeline_tests.advisories
 
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 ACCEPTANCE := pricing_pipeline_tests/acceptance
@@ -145,6 +149,6 @@ $(VENV)/.project: $(VENV)/.runtime pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.lock
-	@echo "Installing the pinned test tools (about 85 MB) ..."
+	@echo "Installing the pinned test tools (about 110 MB) ..."
 	@$(call LOCKED_INSTALL,requirements-test.lock)
 	@touch $@

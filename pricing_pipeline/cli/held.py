@@ -14,7 +14,7 @@ import typer
 
 from pricing_pipeline import opinions, quarantine, registry, reviews
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table
+from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.opinions import Opinion
@@ -252,7 +252,7 @@ def _say(
         lines[f"{one.provider} says"] = f"{price or one.failure or 'nothing yet'}, of {when}{verdict}"
     for name, words in lines.items():
         if words not in (None, ""):
-            typer.echo(f"{name + ':':<14}{words}")
+            typer.echo(f"{name + ':':<14}{printable(str(words))}")
     if near:
         typer.echo()
         rows = [
@@ -262,7 +262,7 @@ def _say(
         print_table(["stored", "of (UTC)", "price", "", "data type", "provider"], rows, right=["price"])
     if answer is not None:
         typer.echo()
-        typer.echo(_excerpt(answer, value.value))
+        typer.echo(printable(_excerpt(answer, value.value)))
     if value.status == "held":
         level = f"; with --level, it and the {count - 1} others on its level." if count > 1 else "."
         hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import typer
 
@@ -130,7 +131,7 @@ def print_table(
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))
     console().print(table)
 
 
@@ -168,6 +169,16 @@ def _fitted(
 
 def _cut(text: str, widest: int) -> str:
     return text if len(text) <= widest else f"{text[: widest - 1].rstrip()}…"
+
+
+def printable(text: str) -> str:
+    """Words of others as a terminal may have them: what would steer it is spelled, as in `\\x1b`, and not sent."""
+    return "".join(
+        char
+        if char.isprintable() or char in "\n\t" or category(char) == "Zs"
+        else char.encode("unicode_escape").decode()
+        for char in text
+    )
 
 
 def moment(value: datetime | None) -> str:

@@ -128,3 +128,79 @@ def test_every_target_a_person_may_call_is_listed_by_make_help() -> None:
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+# Beginnings are spelled in pieces here too. Keys of our providers are runs of letters and digits.
+_SECRETS = re.compile(
+    "|".join(
+        [
+            "-----BEGIN [A-Z ]*PRIVATE " + "KEY",
+            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+            r"\b(?:gh[opsur]|github_pat|glpat|npm|xox[abprs]|[rs]k_live)[_-][A-Za-z0-9_-]{20}",
+            r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}",
+            r"\bAIza[\w-]{35}",
+            r"(?<!sha256:)(?<![\w-])(?=[a-zA-Z]*\d)(?=\d*[a-zA-Z])[a-zA-Z0-9]{24,}(?![\w-])",
+            r"(?<![\w+/-])(?=[\w+/]*\d)[A-Za-z0-9+/]{43}=",
+            r"://[^/\s:@'\"{}]+:[^/\s:@'\"{}]+@",
+        ]
+    )
+)
+_PLAINLY_NONE = re.compile(r"canary|secret|password|pa55|choose|none|\*\*\*|0123456789abcdef")
+_OF_ONE_INSTALLATION = {".env", "master.key", "postgres.json", "ui-token", ".netrc", "pg_hba.conf"}
+
+
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        "PRICING_FMP_API_KEY=" + "a1B2c3D4" * 4,
+        "apikey: " + "9f86d081" * 4,
+        "k1:" + "Zm9vYmFyMTIzNDU2Nzg5" + "MGFiY2RlZmdoaWprbG1ub3B=",
+        "postgresql://ann:hunter2" + "@db.example/pricing",
+        "-----BEGIN EC PRIVATE " + "KEY-----",
+        "ghp" + "_abcdefghijklmnopqrstuvwxyz0123456789",
+        "AKIA" + "IOSFODNN7EXAMPLE",
+    ],
+)
+def test_what_a_secret_looks_like_is_known(leaked: str) -> None:
+    assert secrets(leaked)
+
+
+def secrets(line: str) -> list[str]:
+    """What looks like a secret. Those of tests and pages say that they are none."""
+    return [found[0] for found in _SECRETS.finditer(line) if not _PLAINLY_NONE.search(found[0])]
+
+
+def test_no_file_holds_what_looks_like_a_secret() -> None:
+    found = [
+        f"{name}:{number}"
+        for name, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if secrets(line)
+    ]
+    assert found == []
+    named = [
+        relative(path)
+        for path in tracked()
+        if path.name in _OF_ONE_INSTALLATION
+        or path.suffix in {".pem", ".key", ".p12", ".pfx", ".dump", ".sqlite"}
+    ]
+    assert named == [], "this belongs to one installation"
+
+
+def test_no_text_reads_otherwise_than_it_runs() -> None:
+    """Marks that turn the direction of writing around let code look like other code (CVE-2021-42574)."""
+    turning = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+    assert [name for name, text in texts() if turning.search(text)] == []
+
+
+def test_only_what_is_started_by_name_is_executable_and_nothing_is_a_link() -> None:
+    """What git keeps of a mode. An archive, which has no git in it, keeps none."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a clone")
+    listed = subprocess.run(
+        ["git", "ls-files", "-s", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    modes = {line.partition("\t")[2]: line[:6] for line in listed.stdout.split("\0") if line}
+    odd = {name: mode for name, mode in modes.items() if mode != "100644"}
+    assert odd == {".ci/run": "100755"}
+    assert (ROOT / ".ci/run").read_text().startswith("#!")

@@ -1,0 +1,96 @@
+"""What the network and other accounts of the machine reach of a pipeline that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from pricing_pipeline_tests.fix_stack import GROUP, Stack
+
+STRANGER = 54321
+"""A user id that nobody has."""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
+pytestmark = GROUP
+
+
+@contextlib.contextmanager
+def as_a_stranger() -> Iterator[None]:
+    """What this process opens meanwhile, it opens with the rights of another account."""
+    groups, group, user = os.getgroups(), os.getegid(), os.geteuid()
+    os.setgroups([])
+    os.setegid(STRANGER)
+    os.seteuid(STRANGER)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        os.setegid(group)
+        os.setgroups(groups)
+
+
+def test_nothing_of_up_listens_where_other_machines_reach_it(stack: Stack) -> None:
+    stack.ensure_up()
+    heard = {
+        place.laddr
+        for place in connections(stack, "inet")
+        if place.status == psutil.CONN_LISTEN or (place.type == socket.SOCK_DGRAM and not place.raddr)
+    }
+    ports = {httpx.URL(url).port for url in stack.state()["urls"].values()}
+    assert {place.port for place in heard} >= ports, "the Dagster UI and the sandbox listen"
+    assert {place.ip for place in heard} <= {"127.0.0.1", "::1"}, heard
+
+
+def connections(stack: Stack, kind: str) -> Iterator[Any]:
+    """What the pipeline's processes have open; one that has ended meanwhile has nothing."""
+    for process in stack.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            yield from process.net_connections(kind)
+
+
+@needs_root
+def test_another_account_connects_to_no_socket_of_up(stack: Stack) -> None:
+    """Whoever reaches the code server's runs code; whoever reaches the database's may guess passwords."""
+    stack.ensure_up()
+    paths = {place.laddr for place in connections(stack, "unix") if place.laddr.startswith("/")}
+    names = {Path(path).name for path in paths}
+    assert "code.sock" in names
+    assert any(name.startswith(".s.PGSQL.") for name in names)
+    reached = set()
+    with as_a_stranger():
+        for path in paths:
+            with socket.socket(socket.AF_UNIX) as knocking, contextlib.suppress(PermissionError):
+                knocking.connect(path)
+                reached.add(path)
+    assert reached == set()
+
+
+@needs_root
+def test_another_account_reads_no_secret_of_a_running_pipeline(stack: Stack) -> None:
+    """Files of the home, environments and command lines. A home that root made can be passed through."""
+    stack.ensure_up()
+    secrets = [*json.loads((stack.home / "postgres.json").read_text())["passwords"].values()]
+    files = [path for path in stack.home.rglob("*") if path.is_file()]
+    environments = [Path(f"/proc/{process.pid}/environ") for process in stack.processes()]
+    commands = [Path(f"/proc/{process.pid}/cmdline") for process in stack.processes()]
+    assert stack.home / "postgres.json" in files
+    seen = {}
+    with as_a_stranger():
+        for path in [*files, *environments, *commands]:
+            with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+                seen[path] = path.read_bytes()
+    assert seen.keys() & {*environments} == set()
+    assert seen.keys() & {*commands}, "command lines are everybody's"
+    of_home = {path.relative_to(stack.home).parts[0] for path in seen.keys() & {*files}}
+    assert of_home <= {"registry.json", "dagster"}
+    told = {str(path) for path, content in seen.items() for secret in secrets if secret.encode() in content}
+    assert told == set()
