@@ -27,7 +27,22 @@ RENDERER.validateLink = lambda url: True  # type: ignore[method-assign]  # it wo
 
 PIECES = [
     *"ab1 .,:/@_-*`[]()<>!#&;|~\\=+'\"$^{}\n\t",
-    *("http://", "www.", "a.co", "&#33;", "<!--", "-->", "](", "![", "```", "\n\n", "    ", "mailto:", "é", "中"),
+    *(
+        "http://",
+        "www.",
+        "a.co",
+        "&#33;",
+        "<!--",
+        "-->",
+        "](",
+        "![",
+        "```",
+        "\n\n",
+        "    ",
+        "mailto:",
+        "é",
+        "中",
+    ),
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=16).map("".join) | st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Z"]), max_size=30
@@ -77,7 +92,8 @@ def test_hostile_texts_are_shown_as_they_are_alone_and_together() -> None:
     texts = hostile_texts("evil.example:80")
     for text in texts:
         assert shown(escaped(text)) == text
-    assert shown(escaped("\n\n".join(texts))) == "\n\n".join(texts)
+    for gap in (" ", "\n", "\n\n"):
+        assert shown(escaped(gap.join(texts))) == gap.join(texts)
     assert shown(escaped("one\r\ntwo\rthree")) == "one\ntwo\nthree"
 
 
@@ -90,7 +106,9 @@ def test_the_same_texts_are_not_shown_as_they_are_unless_they_are_escaped(text: 
 
 
 def test_ordinary_words_stay_as_they_are_where_descriptions_are_shown_without_rendering() -> None:
-    text = "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or more!"
+    text = (
+        "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or more!"
+    )
     assert escaped(text) == text
 
 
