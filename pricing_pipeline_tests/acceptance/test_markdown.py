@@ -202,7 +202,7 @@ class Reader:
         assert [part.evaluate("e => e.outerHTML") for part in elsewhere.all()] == []
 
 
-def test_g5_texts_of_others_are_shown_as_they_are_and_the_browser_asks_nobody(
+def test_texts_of_others_are_shown_as_they_are_and_the_browser_asks_nobody(
     told: str, stranger: Stranger, page: Page, tmp_path: Path
 ) -> None:
     described = "\n\n".join(hostile_texts(stranger.host))
