@@ -15,7 +15,7 @@ HOSTILE = (
     "http://{host}/b",
     "HTTPS://{host}/c.",
     "ftp://{host}/f",
-    "see www.{host}.example/w, or _www.example.com_",
+    "see www.{host}.example/w, or _www.example.com_ or WWW.example.com",
     "mail a_@example.com, mailto:b@example.com or <c@example.com>",
     "@example.com",
     "http&#58;//{host}/e and &lt;b&gt; &amp; S&P",

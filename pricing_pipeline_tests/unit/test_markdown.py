@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -89,11 +90,11 @@ def test_an_escaped_text_is_shown_as_it_is(text: str) -> None:
 
 
 def test_hostile_texts_are_shown_as_they_are_alone_and_together() -> None:
-    texts = hostile_texts("evil.example:80")
-    for text in texts:
-        assert shown(escaped(text)) == text
-    for gap in (" ", "\n", "\n\n"):
-        assert shown(escaped(gap.join(texts))) == gap.join(texts)
+    texts = [*hostile_texts("evil.example:80"), "   # a title further in", "\t- item"]
+    together = [gap.join(texts) for gap in (" ", "\n", "\n\n")]
+    pairs = map("\n".join, product(texts, texts))  # what the last line is decides what the one before it is
+    for text in (*texts, *together, *pairs):
+        assert shown(escaped(text)) == lines(text)
     assert shown(escaped("one\r\ntwo\rthree")) == "one\ntwo\nthree"
 
 
