@@ -20,6 +20,7 @@ from pricing_pipeline.defs.backfilling import BackfillConfig, backfill
 from pricing_pipeline.defs.cancelling import cancel_with_runs
 from pricing_pipeline.defs.draining import drain
 from pricing_pipeline.defs.jobs import NO_RUN_RETRIES
+from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline.defs.ours import DRAIN_TAG, SUBSCRIPTIONS, latest_key, provider_key, stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
@@ -125,7 +126,9 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
             provider_key(name),
             group_name="sources",
             kinds={"python"},
-            description=f"The provider {name}; every call to it is a row of pricing.collector_call_log.",
+            description=escaped(
+                f"The provider {name}; every call to it is a row of pricing.collector_call_log."
+            ),
             metadata={
                 "dagster/table_name": "pricing.collector_call_log",
                 **asked_at(name, base_url),
@@ -155,10 +158,12 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
             deps=[stored_key(kind)],
             group_name="latest_document" if kind.fetcher.is_document else "latest_price",
             kinds={"postgres", "table"},
-            description=f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
-            f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
-            "A type that nobody watches gets no events, so its freshness may read stale."
-            f"{_no_schedule(unscheduled.get(kind.data_type))}",
+            description=escaped(
+                f"{_sentence(kind)} {_what_is_latest(kind)} of each symbol, due again "
+                f"{_minutes(kind.default_ttl_minutes)} after it was fetched while someone watches it. "
+                "A type that nobody watches gets no events, so its freshness may read stale."
+                f"{_no_schedule(unscheduled.get(kind.data_type))}"
+            ),
             freshness_policy=freshness_policy(kind),
             metadata={
                 "dagster/table_name": f"pricing.{kind.table_name}",
@@ -190,7 +195,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                 deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
                 group_name="documents" if kind.fetcher.is_document else "price_history",
                 kinds={"python", "postgres"},
-                description=f"{_sentence(kind)} {_history_sentence(kind)}",
+                description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
                 metadata={
                     "dagster/table_name": _history_table(kind),
                     "dagster/column_schema": _DOCUMENTS_COLUMNS
@@ -279,7 +284,7 @@ def _history_sentence(kind: DataType) -> str:
 def _no_schedule(fault: str | None) -> str:
     if fault is None:
         return ""
-    return f" **Its schedule is not followed; correct it in pricing.data_type_registry.** {fault}"
+    return f" Its schedule is not followed; correct it in pricing.data_type_registry. {fault}"
 
 
 def _code(*files: str) -> dict[str, dg.CodeReferencesMetadataValue]:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.draining import ahead
+from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
 from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
@@ -253,7 +254,7 @@ def _evaluation(check: _Check, data_type: str, verdict: _Verdict) -> dg.AssetChe
         asset_key=latest_key(data_type),
         passed=not verdict.is_fault,
         severity=grave if verdict.is_fault else dg.AssetCheckSeverity.WARN,
-        description=verdict.sentence,
+        description=escaped(verdict.sentence),
         metadata={**verdict.numbers, "what_to_do": what_to_do(check.anchor)},
     )
 
@@ -318,11 +319,11 @@ def what_to_do(anchor: str) -> dg.MetadataValue:
     named = dg.MetadataValue.text(f"{_GUIDE}#{anchor}")
     if not _PAGE.is_file():
         return named
-    for section in re.split(r"^## ", _PAGE.read_text(), flags=re.MULTILINE)[1:]:
-        title, _, body = section.partition("\n")
+    for part in re.split(r"^## ", _PAGE.read_text(), flags=re.MULTILINE)[1:]:
+        title, _, body = part.partition("\n")
         if title.lower().replace(" ", "-") == anchor:
             words = _LINK.sub(r"\1", body).strip()
-            return dg.MetadataValue.md(f"**{title}** ({_GUIDE}#{anchor})\n\n{words}")
+            return section(title, f"{_GUIDE}#{anchor}", words)
     return named
 
 
@@ -335,7 +336,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
             dg.AssetCheckSpec(
                 check.name,
                 asset=latest_key(kind.data_type),
-                description=f"{check.description} What to do: {_GUIDE}#{check.anchor}",
+                description=escaped(f"{check.description} What to do: {_GUIDE}#{check.anchor}"),
             )
             for check in CHECKS
             for kind in snapshot.data_types

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from statistics import median
-from urllib.parse import quote
+from xml.sax.saxutils import escape
 
 import dagster as dg
 
 from pricing_pipeline.checks import Portrait, Portrayed, Served
+from pricing_pipeline.defs.markdown import with_picture
 
 MOST_CHARACTERS = 999
 _WIDTH, _HEIGHT = 240, 60
@@ -50,11 +51,9 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
 def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg.MetadataValue]:
     """The picture with the most columns that Dagster still shows at once."""
     for columns in _COLUMNS:
-        # The picture stands for itself in Markdown only if nothing in it could end the link.
-        picture = quote(draw(columns), safe="/:,='")
-        said = f"{about}\n\n![{about.partition(',')[0]}](data:image/svg+xml,{picture})"
-        if len(said) <= MOST_CHARACTERS:
-            return {name: dg.MetadataValue.md(said)}
+        said = with_picture(about, draw(columns))
+        if len(said.value or "") <= MOST_CHARACTERS:
+            return {name: said}
     return {}
 
 
@@ -198,12 +197,13 @@ def _svg(
     prices: tuple[str, str], ends: tuple[str, str], legend: Sequence[tuple[str, str]], *parts: str
 ) -> str:
     """A picture with a scale at its left, times and a legend at its foot, on white whatever the theme is."""
-    texts = f"<text x='-3' y='60'>{prices[0]}</text><text x='-3' y='8'>{prices[1]}</text>"
-    texts += f"<text x='{_WIDTH}' y='69'>{ends[1]}</text>"
-    names = "".join(f"<tspan fill='{colour}'>{name} </tspan>" for name, colour in legend)
+    low, high, begin, end = map(escape, (*prices, *ends))
+    texts = f"<text x='-3' y='60'>{low}</text><text x='-3' y='8'>{high}</text>"
+    texts += f"<text x='{_WIDTH}' y='69'>{end}</text>"
+    names = "".join(f"<tspan fill='{colour}'>{escape(name)} </tspan>" for name, colour in legend)
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' width='400' viewBox='-45 -3 290 75' style='background:white'>"
         f"<g fill='none'><path d='M0,0V{_HEIGHT}H{_WIDTH}' stroke='#999'/>{''.join(parts)}</g>"
-        f"<g font-size='8'><g text-anchor='end'>{texts}</g><text y='69'>{ends[0]}</text>"
+        f"<g font-size='8'><g text-anchor='end'>{texts}</g><text y='69'>{begin}</text>"
         f"<text x='85' y='69'>{names}</text></g></svg>"
     )

@@ -12,6 +12,7 @@ import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._scheduler.scheduler import launch_scheduled_runs
 
+from pricing_pipeline.defs.markdown import escaped
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance
 
@@ -69,7 +70,7 @@ def test_b14_b8_one_bad_cron_expression_takes_nothing_else_down(stage: Stage, co
     assert {one.name for one in stage.repository.schedule_defs} == {"mf_nav_schedule", "check_prices"}
     description = stage.spec("latest_price", "bad_nav").description or ""
     assert "Its schedule is not followed" in description
-    assert f"invalid cron schedule '{cron}'" in description
+    assert escaped(f"invalid cron schedule '{cron}'") in description
     assert "not followed" not in str(stage.spec("latest_price", NAV).description)
 
 

@@ -153,5 +153,5 @@ def test_g5_provider_assets_name_the_sandbox_where_it_answers(
     monkeypatch.setenv("PRICING_SANDBOX", "false")
     stage.reload()
     metadata = stage.spec("provider", MFAPI).metadata
-    assert metadata["asked_at"] == dg.MetadataValue.url("https://api.mfapi.in")
+    assert metadata["asked_at"] == dg.MetadataValue.text("https://api.mfapi.in")
     assert "sandbox" not in metadata

@@ -1,0 +1,42 @@
+"""Markdown for the Dagster UI. Nobody else makes any.
+
+The UI renders as markdown: metadata of that kind, and the descriptions of assets, columns, checks, jobs, resources, of
+events and of what a check has found. It loads the pictures of others' servers and follows their links, so a text
+that is not ours is escaped there. Tables, texts in metadata, ticks and logs are shown as they are.
+"""
+
+import re
+from urllib.parse import quote
+
+import dagster as dg
+
+_NOTHING = "<!-- -->"
+"""Is rendered as nothing. It parts an address, of which a link is made even where its characters are escaped."""
+_PARTED = re.compile(r"(?<=[A-Za-z]):(?=//)|www(?=\.)|@", re.IGNORECASE)
+# Not between letters, where it means nothing and names of data types have it.
+_UNDERSCORE = r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
+_MARK = re.compile(rf"[\\`*\[\]<~|]|&(?=#?\w+;)|{_UNDERSCORE}")
+_BLOCK = re.compile(r"^([0-9]{0,9})([-#>+=:.)])")
+
+
+def escaped(text: str) -> str:
+    """Markdown that shows a text as it is, line by line, without links, pictures or anything else in it."""
+    lines = re.split(r"\r\n|\r|\n", text.strip())
+    return "\\\n".join(_escaped_line(line.strip(" \t")) for line in lines)
+
+
+def _escaped_line(line: str) -> str:
+    marked = _BLOCK.sub(r"\1\\\2", _MARK.sub(r"\\\g<0>", line))
+    return _PARTED.sub(rf"\g<0>{_NOTHING}", marked)
+
+
+def with_picture(words: str, svg: str) -> dg.MarkdownMetadataValue:
+    """A text, and a picture below it that is part of the markdown: the browser asks nobody for it."""
+    # Nothing that is left could end the address.
+    picture = quote(svg, safe="/:,='")
+    return dg.MetadataValue.md(f"{escaped(words)}\n\n![the plot](data:image/svg+xml,{picture})")
+
+
+def section(title: str, place: str, body: str) -> dg.MarkdownMetadataValue:
+    """A section of a page of ours, whose markdown stays what it is."""
+    return dg.MetadataValue.md(f"**{title}** ({place})\n\n{body}")
