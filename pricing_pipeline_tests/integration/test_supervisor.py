@@ -88,8 +88,10 @@ class Running:
         self.home = home
         settings = [str(home), str(grace), str(one_press), POLITE, STUBBORN if stubborn else ""]
         argv = [sys.executable, "-c", SUPERVISE, *settings]
+        # What a home with a long path keeps elsewhere goes where it is removed with the rest.
+        environment = {**os.environ, "TMPDIR": str(home.parent)}
         self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
         )
         assert self.process.stdout is not None
         self.answer = self.process.stdout.readline().strip()
