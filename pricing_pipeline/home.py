@@ -17,6 +17,8 @@ from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.own_files import foreign_hand, replace_own
 from pricing_pipeline.processes import is_alive
 
+_TEMPORARY = "pricing-tmp"
+"""A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
 _LONGEST_SOCKET = 100
 """Bytes of a unix socket's path that every kernel takes."""
 _LONGEST_TEMPORARY = len("/pymp-12345678/listener-12345678")
@@ -66,7 +68,7 @@ def code_socket(home: Path) -> Path:
 
 def temporary_folder(home: Path) -> Path:
     """The folder for what processes of the home keep for a while, made if need be; elsewhere likewise."""
-    folder = home / "tmp"
+    folder = home / _TEMPORARY
     if not _fits(folder, _LONGEST_TEMPORARY):
         folder = _elsewhere(home) / folder.name
     _make_private(folder)
@@ -76,7 +78,7 @@ def temporary_folder(home: Path) -> Path:
 def tidy_home(home: Path) -> None:
     """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
     (home / "code.sock").unlink(missing_ok=True)
-    for folder in (home / "tmp", _name_elsewhere(home)):
+    for folder in (home / _TEMPORARY, _name_elsewhere(home)):
         if folder.is_symlink():
             folder.unlink()
         shutil.rmtree(folder, ignore_errors=True)

@@ -123,7 +123,7 @@ def _everything_is_closed(stack: Stack) -> None:
     paths = list(stack.home.rglob("*"))
     assert [path for path in paths if not path.is_symlink() and not _is_closed(path)] == []
     sockets = {path.relative_to(stack.home).parts[0] for path in paths if path.is_socket()}
-    assert sockets == {"code.sock", "run", "tmp"}
+    assert sockets == {"code.sock", "run", "pricing-tmp"}
     assert {path.name for path in stack.home.parent.iterdir()} == {"home", "up.log"}
 
 

@@ -106,15 +106,26 @@ def test_sockets_of_a_home_have_a_private_place_and_are_gone_when_it_is_tidied(
     assert list(open_folder.iterdir()) == [home]
 
 
-def test_a_link_in_place_of_temporary_files_is_not_followed(tmp_path: Path) -> None:
-    victim, home = tmp_path / "victim", tmp_path / "home"
+def test_a_link_in_place_of_temporary_files_is_not_followed(open_folder: Path) -> None:
+    victim, home = open_folder / "victim", open_folder / "home"
     for folder in (victim, home):
         folder.mkdir()
     (victim / "kept").touch()
-    (home / "tmp").symlink_to(victim)
+    link = temporary_folder(home)
+    link.rmdir()
+    link.symlink_to(victim)
     tidy_home(home)
     assert (victim / "kept").exists()
-    assert not (home / "tmp").is_symlink()
+    assert not link.is_symlink()
+
+
+def test_a_folder_of_the_users_own_is_left_alone(open_folder: Path) -> None:
+    """A home may be any folder: a user's, or the root of a container."""
+    (open_folder / "tmp").mkdir()
+    (open_folder / "tmp" / "kept").touch()
+    temporary_folder(open_folder)
+    tidy_home(open_folder)
+    assert (open_folder / "tmp" / "kept").exists()
 
 
 @needs_root
