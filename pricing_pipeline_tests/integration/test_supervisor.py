@@ -88,10 +88,8 @@ class Running:
         self.home = home
         settings = [str(home), str(grace), str(one_press), POLITE, STUBBORN if stubborn else ""]
         argv = [sys.executable, "-c", SUPERVISE, *settings]
-        # What a home with a long path keeps elsewhere goes where it is removed with the rest.
-        environment = {**os.environ, "TMPDIR": str(home.parent)}
         self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
         )
         assert self.process.stdout is not None
         self.answer = self.process.stdout.readline().strip()
@@ -132,6 +130,13 @@ class Running:
     def nothing_left(self) -> bool:
         """Tell whether everything that was below it has ended."""
         return all(has_ended(process) for process in self.below)
+
+
+@pytest.fixture(autouse=True)
+def _no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a home with a long path keeps elsewhere goes where it is removed with the rest."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # it is asked for again
 
 
 @pytest.fixture
