@@ -114,6 +114,8 @@ ifneq ($(shell $(BIN)/python -c "print(open('$(VENV)/.runtime').read())" 2>/dev/
 endif
 
 # Made anew for a new lock file: what the old one had and the new one lacks must not linger.
+# A new environment has the pip of its Python, up to 3.11 also setuptools, both as old as that. The locked pip takes the
+# place of the first; nothing needs the second.
 # --no-deps: the lock is complete (a test walks it), and pip 23.2 of Python 3.11 fails to match gql[requests] with
 # the locked gql when it resolves on its own.
 $(VENV)/.runtime: requirements.lock
@@ -139,8 +141,9 @@ $(VENV)/.runtime: requirements.lock
 	done; \
 	echo "No Python found (tried: $(PYTHON)). Install Python 3.11 or newer, then run make again." >&2; \
 	exit 1
-	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock >$(VENV)/uv.lock
-	@$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.lock
+	@sed -n -e '/^pip==/,/[^\\]$$/p' -e '/^uv==/,/[^\\]$$/p' requirements.lock >$(VENV)/installers.lock
+	@$(PIP_INSTALL) --require-hashes -r $(VENV)/installers.lock
+	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python setuptools
 	@$(call LOCKED_INSTALL,requirements.lock)
 	@printf %s "$$(pwd -P)" >$@
 

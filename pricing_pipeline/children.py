@@ -19,6 +19,7 @@ from typing import Protocol
 
 from pricing_pipeline import guardian
 from pricing_pipeline.errors import PricingError, SupervisorError
+from pricing_pipeline.home import temporary_folder
 from pricing_pipeline.processes import child_setup, last_lines, open_log
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class Child:
     name: str
     argv: Sequence[str | Path]
     env: Mapping[str, str]
-    """The whole environment of the command."""
+    """The whole environment of the command, but for TMPDIR, which is the home's."""
     folder: Path | None = None
     """Its working folder; ours when None."""
     ready: Callable[[], bool] | None = None
@@ -90,7 +91,11 @@ class Command:
         try:
             self._process = subprocess.Popen(
                 self._child.argv,
-                env={**self._child.env, guardian.MARK: str(self._home)},
+                env={
+                    **self._child.env,
+                    guardian.MARK: str(self._home),
+                    "TMPDIR": str(temporary_folder(self._home)),
+                },
                 cwd=self._child.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -1,11 +1,12 @@
-"""The home folder as the place of one running pipeline: making it, locking it, and saying what runs there."""
+"""The home folder as the place of one running pipeline: making, locking and tidying it, and saying what runs there."""
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import shutil
 import stat
 import tempfile
 import time
@@ -13,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.own_files import foreign_hand
+from pricing_pipeline.own_files import foreign_hand, replace_own
 from pricing_pipeline.processes import is_alive
+
+_TEMPORARY = "pricing-tmp"
+"""A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
+_LONGEST_SOCKET = 100
+"""Bytes of a unix socket's path that every kernel takes."""
+_LONGEST_TEMPORARY = len("/pymp-12345678/listener-12345678")
+"""Of a socket in the temporary folder, below it; Dagster's are shorter."""
 
 
 def prepare_home(home: Path) -> None:
@@ -50,6 +58,54 @@ def _make(home: Path) -> None:
     if mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP and home.stat().st_uid == os.geteuid():
         # Mostly the group is the user's own: many systems make folders so.
         home.chmod(stat.S_IMODE(mode & ~stat.S_IWGRP))
+
+
+def code_socket(home: Path) -> Path:
+    """Where the code server listens: in the home, or elsewhere in a private folder when the path is too long."""
+    path = home / "code.sock"
+    return path if _fits(path) else _elsewhere(home) / path.name
+
+
+def temporary_folder(home: Path) -> Path:
+    """The folder for what processes of the home keep for a while, made if need be; elsewhere likewise."""
+    folder = home / _TEMPORARY
+    if not _fits(folder, _LONGEST_TEMPORARY):
+        folder = _elsewhere(home) / folder.name
+    _make_private(folder)
+    return folder
+
+
+def tidy_home(home: Path) -> None:
+    """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
+    (home / "code.sock").unlink(missing_ok=True)
+    for folder in (home / _TEMPORARY, _name_elsewhere(home)):
+        if folder.is_symlink():
+            folder.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fits(path: Path, room: int = 0) -> bool:
+    return len(os.fsencode(path)) + room <= _LONGEST_SOCKET
+
+
+def _elsewhere(home: Path) -> Path:
+    folder = _name_elsewhere(home)
+    _make_private(folder)
+    if folder.is_symlink() or foreign_hand(folder) is not None:
+        raise SupervisorError(f"{folder} is somebody else's; set PRICING_HOME to a shorter path.")
+    return folder
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise SupervisorError(f"the folder {folder} cannot be made: {error.strerror}.") from None
+
+
+def _name_elsewhere(home: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
 
 
 def lock_home(home: Path, patience: float) -> int:
@@ -101,15 +157,7 @@ def running_pid(home: Path) -> int | None:
 
 def write_state(home: Path, state: dict[str, Any]) -> None:
     """Replace `state.json` in one step, so that a reader never sees half of it."""
-    descriptor, temporary = tempfile.mkstemp(dir=home, prefix="state-")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(state, file, indent=2)
-        os.replace(temporary, home / "state.json")
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    replace_own(home / "state.json", json.dumps(state, indent=2))
 
 
 def read_state(home: Path) -> dict[str, Any] | None:

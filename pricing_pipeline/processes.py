@@ -57,7 +57,7 @@ def without_libpq_variables(environment: dict[str, str]) -> dict[str, str]:
 
 def open_log(path: Path) -> int:
     """Open a log file for appending, moving a large old one aside first; the caller closes the descriptor."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     rotate_log(path)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 

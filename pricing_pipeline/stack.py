@@ -6,11 +6,8 @@ How processes are kept alive and stopped is the supervisor's business.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,11 +23,11 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
-from pricing_pipeline.errors import NoMasterKey, SettingsError
-from pricing_pipeline.own_files import foreign_hand
+from pricing_pipeline.environments import given_to, passed_on
+from pricing_pipeline.errors import NoMasterKey
+from pricing_pipeline.home import code_socket
 from pricing_pipeline.ports import LOOPBACK, require_free_port
 from pricing_pipeline.probes import answers_grpc, answers_http, listens
-from pricing_pipeline.processes import without_libpq_variables
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
 from pricing_pipeline.settings import Settings, keep_kind
@@ -40,7 +37,6 @@ from pricing_pipeline.web_guard import in_url, ui_token
 ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
 
-_LONGEST_SOCKET = 100
 _PING_SECONDS = 3.0
 Say = Callable[[str], None]
 
@@ -93,18 +89,16 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.record(urls=urls, began=began, sandbox=settings.sandbox, demo=demo)
 
         if sandbox_port is not None:
-            supervisor.start(_sandbox(settings, without_keys(environment), sandbox_port))
+            supervisor.start(_sandbox(settings, environment, sandbox_port))
             say(f"Prices come from the sandbox at {urls['sandbox']}, not from real providers")
         if demo:
-            supervisor.start(
-                _module("demo-viewer", "pricing_pipeline.sample.viewer", without_keys(environment))
-            )
+            supervisor.start(_module("demo-viewer", "pricing_pipeline.sample.viewer", environment))
         supervisor.start(_code_server(environment))
         supervisor.start(_daemon(environment))
         say("Starting Dagster; this takes about ten seconds")
         supervisor.wait_until_ready("dagster-daemon")
         _settle(settings, environment)  # a storage that is new has tables from here on
-        supervisor.start(_webserver(settings, without_keys(environment), urls["dagster"], web_port, token))
+        supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
@@ -162,13 +156,11 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
 
 
 def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: int | None) -> dict[str, str]:
-    """The environment of all children, with every setting that is theirs, and without what only some may know."""
+    """The environment of all children together; each gets the part that it needs."""
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
-    environment = without_libpq_variables(dict(os.environ))
-    for name in ("PRICING_OWNER_URL", "PRICING_UI_TOKEN"):
-        environment.pop(name, None)
+    environment = passed_on(os.environ, settings)
     environment |= {
         "PRICING_HOME": str(home),
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
@@ -177,7 +169,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_DAGSTER_URL": make_url(dagster)
         .set(drivername="postgresql+psycopg2")
         .render_as_string(hide_password=False),
-        "PRICING_CODE_SOCKET": str(_code_socket(home)),
+        "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
         # Children work in another folder, and run this code nevertheless.
@@ -206,29 +198,6 @@ def _has_embedded_storage(settings: Settings) -> bool:
     return settings.database_url is None and settings.dagster_url is None
 
 
-def without_keys(environment: dict[str, str]) -> dict[str, str]:
-    """The environment of a child that calls no provider."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name != "PRICING_MASTER_KEY" and not re.fullmatch("PRICING_[A-Z0-9]+_API_KEYS?", name)
-    }
-
-
-def _code_socket(home: Path) -> Path:
-    """A socket path short enough for the kernel, in a folder that only we can enter."""
-    socket_path = home / "code.sock"
-    if len(os.fsencode(socket_path)) > _LONGEST_SOCKET:
-        digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink() or foreign_hand(folder) is not None:
-            raise SettingsError(f"{folder} is somebody else's; set PRICING_HOME to a shorter path.")
-        socket_path = folder / "code.sock"
-    socket_path.unlink(missing_ok=True)
-    return socket_path
-
-
 def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Child:
     options = [
         *("--port", str(port)),
@@ -248,15 +217,15 @@ def _sandbox(settings: Settings, environment: dict[str, str], port: int) -> Chil
 def _code_server(environment: dict[str, str]) -> Child:
     """One code server for webserver and daemon; left to them, each would start its own."""
     path = environment["PRICING_CODE_SOCKET"]
-    arguments = [
-        *("code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"),
-        *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
-    ]
-    return _program(
-        "dagster",
-        arguments,
-        environment,
-        name="code-server",
+    return Child(
+        "code-server",
+        [
+            Path(sys.executable).parent / "dagster",
+            *("code-server", "start", "-m", "pricing_pipeline.definitions", "-a", "definitions"),
+            *("-s", path, "--location-name", "pricing_pipeline", "--log-level", "warning"),
+        ],
+        given_to("code-server", environment),
+        _folder(environment),
         ready=lambda: listens(path),
         # What listens is a proxy. What answers is its child, which it does not start again when that has ended.
         answers=lambda: answers_grpc(path, "/api.DagsterApi/Ping", _PING_SECONDS),
@@ -277,17 +246,12 @@ def _daemon(environment: dict[str, str]) -> Child:
     )
 
 
-def _webserver(
-    settings: Settings, environment: dict[str, str], url: str, port: int, token: str | None
-) -> Child:
+def _webserver(environment: dict[str, str], url: str, port: int, token: str | None) -> Child:
     """Dagster's webserver behind our guard. A token of the home's file is read by the webserver itself."""
-    environment = environment | {"PRICING_WEB_PORT": str(port)}
-    if settings.ui_token is not None:
-        environment["PRICING_UI_TOKEN"] = settings.ui_token.get_secret_value()
     return _module(
         "dagster-webserver",
         "pricing_pipeline.defs.webserver",
-        environment,
+        environment | {"PRICING_WEB_PORT": str(port)},
         [str(_workspace(environment))],
         ready=lambda: answers_http(f"{url}/server_info", token),
     )
@@ -314,21 +278,7 @@ def _module(
     ready: Callable[[], bool] | None = None,
 ) -> Child:
     argv = [sys.executable, "-m", module, *(options or [])]
-    return Child(name, argv, environment, _folder(environment), ready)
-
-
-def _program(
-    program: str,
-    arguments: list[str],
-    environment: dict[str, str],
-    *,
-    name: str | None = None,
-    ready: Callable[[], bool] | None = None,
-    answers: Callable[[], bool] | None = None,
-) -> Child:
-    """A command that was installed beside our own interpreter."""
-    argv: list[str | Path] = [Path(sys.executable).parent / program, *arguments]
-    return Child(name or program, argv, environment, _folder(environment), ready, answers)
+    return Child(name, argv, given_to(name, environment), _folder(environment), ready)
 
 
 def _folder(environment: dict[str, str]) -> Path:

@@ -24,7 +24,7 @@ from typing import Any, Self
 from pricing_pipeline import guardian
 from pricing_pipeline.children import Child, Command, Pulse, Service, Watched
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.home import lock_home, prepare_home, write_state
+from pricing_pipeline.home import lock_home, prepare_home, tidy_home, write_state
 from pricing_pipeline.processes import adopt_orphans, dead_children, descendants, rotate_log
 
 LOG = logging.getLogger(__name__)
@@ -77,6 +77,8 @@ class Supervisor:
             self._foreign = descendants(os.getpid())
             # Only if supervisor and guardian were killed together is there anything to find.
             guardian.kill_marked(str(self.home), grace=0)
+            tidy_home(self.home)
+            undo.callback(tidy_home, self.home)
             adopt_orphans(True)
             undo.callback(adopt_orphans, False)
             self._listen_for_signals(undo)

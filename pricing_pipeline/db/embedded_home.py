@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.own_files import foreign_hand
+from pricing_pipeline.own_files import foreign_hand, replace_own
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
@@ -99,12 +99,7 @@ class Remembered:
 
     def save(self, path: Path) -> None:
         """Write the file in one step, readable by its owner alone."""
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes it 0600
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(asdict(self), file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_own(path, json.dumps(asdict(self), indent=2), durable=True)
 
 
 def server_user(data: Path) -> ServerUser | None:

@@ -5,6 +5,7 @@ Each test starts the pipeline if it does not run, so that it may be picked alone
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -12,11 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, make_url, text
 
 from pricing_pipeline.home import read_state
 from pricing_pipeline_tests.audit import audit
@@ -152,12 +154,39 @@ def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stac
     running.leave("equity_quote", "UNDERWAY")
 
 
+def test_kill_9_of_everything_leaves_sockets_and_the_next_start_removes_them(running: Stack) -> None:
+    """FAULTS 24: nobody is left to tidy up, neither the supervisor nor its guardian."""
+    code = psutil.Process(running.pid_of("code-server")).environ()
+    temporary, code_socket = Path(code["TMPDIR"]), Path(code["PRICING_CODE_SOCKET"])
+    database_socket = Path(make_url(running.worker_url).query["host"]) / ".s.PGSQL.5432"
+    (temporary / "left by a run").mkdir()
+    running.forget_database()
+    everything = [psutil.Process(running.state()["pid"]), *running.processes()]
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # so that no one sees another's end
+        for process in everything:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+    assert running.wait_for_end() == -signal.SIGKILL
+    running.wait_until("the end of all processes", lambda: not running.processes())
+    left = {path.stat().st_ino for path in _sockets(temporary, code_socket, database_socket)}
+    assert len(left) >= 3
+
+    running.start()
+    running.wait_until_up()
+    assert not (temporary / "left by a run").exists()
+    now = _sockets(temporary, code_socket, database_socket)
+    assert len(now) >= 3
+    assert left & {path.stat().st_ino for path in now} == set()
+
+
 def test_ctrl_c_ends_it_and_leaves_nothing(running: Stack) -> None:
     running.forget_database()
+    temporary = Path(psutil.Process(running.pid_of("code-server")).environ()["TMPDIR"])
     os.killpg(running.state()["pid"], signal.SIGINT)  # a terminal signals the whole group
     assert running.wait_for_end() == 0
     assert running.processes() == []
     assert read_state(running.home) is None
+    assert not temporary.exists()
 
 
 def test_sigterm_in_the_middle_of_a_start_ends_it_and_leaves_nothing() -> None:
@@ -180,6 +209,10 @@ def test_a_plain_user_starts_it_from_a_script_in_the_background_and_sigterm_ends
         stack.forget_database()
         supervisor.terminate()
         stack.wait_until("the end of all processes", lambda: not stack.processes())
+
+
+def _sockets(folder: Path, *others: Path) -> list[Path]:
+    return [path for path in (*folder.rglob("*"), *others) if path.is_socket()]
 
 
 class Snapshot(Core):

@@ -14,7 +14,7 @@ from pricing_pipeline import credentials, master_keys
 from pricing_pipeline.clients import StoredKeys, open_clients
 from pricing_pipeline.refresh import Refresher
 from pricing_pipeline.settings import Settings
-from pricing_pipeline.stack import missing_keys, without_keys
+from pricing_pipeline.stack import missing_keys
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.patience import wait_until
 from pricing_pipeline_tests.refreshing import work_until
@@ -223,9 +223,3 @@ def test_a4_up_says_which_providers_wait_for_a_key(core: Core, settings: Setting
     assert missing_keys(set_in_environment, database_url) == []
     core.rows("UPDATE pricing.provider_routing SET is_active = false WHERE provider = 'twelvedata'")
     assert missing_keys(settings, database_url) == []
-
-
-def test_a4_what_calls_no_provider_is_started_without_keys() -> None:
-    kept = {"PRICING_HOME": "x", "DAGSTER_HOME": "x", "SOME_API_KEY": "of somebody else"}
-    secret = {"PRICING_MASTER_KEY": "x", "PRICING_TWELVEDATA_API_KEY": "x", "PRICING_FMP_API_KEYS": "x"}
-    assert without_keys(kept | secret) == kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from pydantic import SecretStr
 from pricing_pipeline import master_keys
 from pricing_pipeline.db.embedded_home import Remembered
 from pricing_pipeline.errors import EmbeddedServerError, SettingsError, SupervisorError
-from pricing_pipeline.home import prepare_home
+from pricing_pipeline.home import code_socket, prepare_home, temporary_folder, tidy_home
+from pricing_pipeline.own_files import replace_own
 from pricing_pipeline.processes import open_log, rotate_log
 from pricing_pipeline.sealing import new_key
 from pricing_pipeline.settings import Settings
@@ -78,6 +80,73 @@ def test_passwords_and_master_keys_in_other_hands_are_refused(tmp_path: Path, ow
     settings = Settings(master_key=SecretStr(f"file:{keys}"))
     with pytest.raises(SettingsError, match=r"the master keys in .* are (not safe|open to others)"):
         master_keys.load(settings)
+
+
+@pytest.mark.parametrize("length", [10, 50, 200], ids=lambda length: f"{length} letters")
+def test_sockets_of_a_home_have_a_private_place_and_are_gone_when_it_is_tidied(
+    careless: None, open_folder: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """With 50, the code server's socket has room in the home, and the longer names of temporary ones do not."""
+    monkeypatch.setattr("tempfile.tempdir", str(open_folder))
+    home = open_folder / ("x" * length)
+    prepare_home(home)
+    folder = temporary_folder(home)
+    assert (folder.parent == home) == (length == 10)
+    assert (code_socket(home).parent == home) == (length < 200)
+    assert mode(folder) == 0o700
+    paths = [code_socket(home), folder / "pymp-12345678" / "listener-12345678"]
+    paths[1].parent.mkdir()
+    for path in paths:
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(path))
+    assert folder == temporary_folder(home)
+    assert all(path.is_socket() for path in paths)
+    tidy_home(home)
+    assert [path for path in (*paths, folder) if path.exists()] == []
+    assert list(open_folder.iterdir()) == [home]
+
+
+def test_a_link_in_place_of_temporary_files_is_not_followed(open_folder: Path) -> None:
+    victim, home = open_folder / "victim", open_folder / "home"
+    for folder in (victim, home):
+        folder.mkdir()
+    (victim / "kept").touch()
+    link = temporary_folder(home)
+    link.rmdir()
+    link.symlink_to(victim)
+    tidy_home(home)
+    assert (victim / "kept").exists()
+    assert not link.is_symlink()
+
+
+def test_a_folder_of_the_users_own_is_left_alone(open_folder: Path) -> None:
+    """A home may be any folder: a user's, or the root of a container."""
+    (open_folder / "tmp").mkdir()
+    (open_folder / "tmp" / "kept").touch()
+    temporary_folder(open_folder)
+    tidy_home(open_folder)
+    assert (open_folder / "tmp" / "kept").exists()
+
+
+@needs_root
+def test_a_folder_of_somebody_else_is_no_place_for_sockets(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(open_folder))
+    home = open_folder / ("x" * 200)
+    home.mkdir()
+    os.chown(temporary_folder(home).parent, OTHER, OTHER)
+    for place in (temporary_folder, code_socket):
+        with pytest.raises(SupervisorError, match=r"is somebody else's; set PRICING_HOME to a shorter path"):
+            place(home)
+
+
+def test_what_a_killed_writer_left_is_removed(careless: None, tmp_path: Path) -> None:
+    path = tmp_path / "postgres.json"
+    (tmp_path / "postgres.json.new").write_text("half of it, and longer than what comes")
+    replace_own(path, "whole")
+    assert (path.read_text(), mode(path)) == ("whole", 0o600)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_logs_are_not_written_through_links(tmp_path: Path) -> None:

@@ -132,6 +132,13 @@ class Running:
         return all(has_ended(process) for process in self.below)
 
 
+@pytest.fixture(autouse=True)
+def _no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a home with a long path keeps elsewhere goes where it is removed with the rest."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # it is asked for again
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Runs supervisors; what a failed test leaves of them is killed."""

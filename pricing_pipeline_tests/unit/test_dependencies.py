@@ -7,7 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import distributions, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,12 @@ def test_the_lock_files_are_complete() -> None:
                 wanted = ["", *needed.extras]
                 if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in wanted):
                     todo.append(further)
+
+
+def test_the_environment_has_the_locked_pip_and_no_setuptools_of_its_python() -> None:
+    installed = {canonicalize_name(found.name): found.version for found in distributions()}
+    assert installed["pip"] == locked(LOCKS[0])["pip"]
+    assert ("setuptools" in installed) == ("setuptools" in locked(LOCKS[0]) | locked(LOCKS[1]))
 
 
 def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> None:

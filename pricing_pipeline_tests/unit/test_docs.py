@@ -253,11 +253,8 @@ def test_the_processes_of_the_architecture_are_those_that_up_starts() -> None:
     started = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         words = [a.value for a in call.args if isinstance(a, ast.Constant)]
-        named = [
-            k.value.value for k in call.keywords if k.arg == "name" and isinstance(k.value, ast.Constant)
-        ]
-        if isinstance(call.func, ast.Name) and call.func.id in ("_module", "_program"):
-            started.add((named or words)[0])
+        if isinstance(call.func, ast.Name) and call.func.id in ("_module", "Child"):
+            started.update(words[:1])
         if isinstance(call.func, ast.Attribute) and call.func.attr == "watch":
             started.add(words[0])
     assert {row[0].strip("`") for row in table(page, "process")} == started

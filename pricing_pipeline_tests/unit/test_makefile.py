@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -141,7 +142,10 @@ def test_an_environment_of_another_folder_is_made_anew(installed: Path, tmp_path
 @pytest.mark.parametrize("does_uv_fail", [False, True])
 def test_what_uv_cannot_install_pip_does_from_the_same_lock(clone: Path, does_uv_fail: bool) -> None:
     log = clone / "log"
-    script(clone / "uv", f'echo "uv $*" >>"{log}"; exit {int(does_uv_fail)}')
+    script(
+        clone / "uv",
+        f'echo "uv $*" >>"{log}"; case $2 in install) exit {int(does_uv_fail)} ;; esac',
+    )
     script(
         clone / "python",
         f"""echo "$*" >>"{log}"
@@ -152,13 +156,17 @@ esac""",
     result = make(clone, "install", "PYTHON=./python")
     assert result.returncode == 0, result.stderr
     calls = log.read_text().splitlines()
-    (by_uv,) = [call for call in calls if call.startswith("uv ")]
+    (first, dropped, by_uv) = [call for call in calls if call.endswith((".lock", "setuptools"))][:3]
+    assert "pip" in first
+    assert first.endswith("--require-hashes -r .venv/installers.lock")
+    assert dropped.startswith("uv pip uninstall")
+    assert by_uv.startswith("uv pip install")
     by_pip = [
         call for call in calls if "pip" in call and call.endswith("-r requirements.lock") and call != by_uv
     ]
     assert len(by_pip) == does_uv_fail
     assert all("--require-hashes" in call for call in (by_uv, *by_pip))
-    pinned = (clone / ".venv/uv.lock").read_text().splitlines()
-    assert pinned[0].startswith("uv==")
-    assert all(line.lstrip().startswith("--hash=sha256:") for line in pinned[1:])
-    assert not pinned[-1].endswith("\\")
+    pinned = (clone / ".venv/installers.lock").read_text()
+    assert re.findall("^[a-z].*(?===)", pinned, re.MULTILINE) == ["pip", "uv"]
+    assert not pinned.rstrip().endswith("\\")
+    assert all(line.startswith(("pip==", "uv==", "    --hash=sha256:")) for line in pinned.splitlines())

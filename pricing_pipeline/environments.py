@@ -1,0 +1,60 @@
+"""What each process that `up` starts finds in its environment: settings, and of secrets those that it needs.
+
+docs/security.md has the same as a table, which a test holds to the processes of a real `up`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.configured import configured_keys, sandbox_keys
+from pricing_pipeline.settings import Settings
+
+_SETTINGS = {f"PRICING_{name.upper()}": field for name, field in Settings.model_fields.items()}
+SECRETS = frozenset(name for name, field in _SETTINGS.items() if "SecretStr" in str(field.annotation))
+"""The settings that hold secrets."""
+KEYS = frozenset(name for name in SECRETS if re.search("_(API_KEYS?|MASTER_KEY)$", name))
+"""Those that open providers."""
+
+KNOWN_TO: Mapping[str, frozenset[str]] = {
+    "sandbox": frozenset(),
+    "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
+    "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
+    "dagster-daemon": frozenset({"PRICING_DAGSTER_URL"}),
+    "dagster-webserver": frozenset({"PRICING_DAGSTER_URL", "PRICING_UI_TOKEN"}),
+}
+"""The secrets of each process. What a process starts, such as a run, knows the same."""
+
+# Of the caller's variables that are no settings. A secret of the caller has no place in them.
+_PASSED_ON = re.compile(
+    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"  # programs, names, words and times
+    r"|PYTHON\w+|LD_\w+|DYLD_\w+|MALLOC_\w+|(OMP|OPENBLAS)_NUM_THREADS"  # how Python and its libraries run
+    r"|DAGSTER_GRPC_\w+|DAGSTER_\w+_SECONDS|FORWARDED_ALLOW_IPS"  # Dagster's limits; the UI behind a proxy
+)
+
+
+def passed_on(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """What children get of the caller's environment, all together: settings, and what programs need to run.
+
+    With the sandbox on nobody needs a real key. Keys of the same names stand in: each has limits of its own.
+    """
+    passed = {
+        name: value
+        for name, value in environment.items()
+        if name in _SETTINGS or _PASSED_ON.fullmatch(name) is not None
+    }
+    if settings.sandbox:
+        passed = {name: value for name, value in passed.items() if name not in KEYS}
+        for provider in PROVIDERS:
+            if keys := configured_keys(settings, provider):
+                named = (f"{name}={key.get_secret_value()}" for name, key in sandbox_keys(keys).items())
+                passed[f"PRICING_{provider.upper()}_API_KEYS"] = ",".join(named)
+    return passed
+
+
+def given_to(process: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of the children's environment that one of them gets."""
+    withheld = SECRETS - KNOWN_TO[process]
+    return {name: value for name, value in environment.items() if name not in withheld}

@@ -1,0 +1,134 @@
+"""What each process of a real `up` knows, and what it leaves open to others: nothing but what docs/security.md says."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pricing_pipeline.environments import KNOWN_TO, SECRETS
+from pricing_pipeline.sealing import new_key
+from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+
+PAGE = Path(__file__).parents[2] / "docs/security.md"
+REAL = {
+    "OWNER_URL": "postgresql://owner:canary-owner@127.0.0.1:9/none",
+    "UI_TOKEN": "canary-token-of-the-ui",
+    "TWELVEDATA_API_KEY": "canary-twelvedata",
+    "TWELVEDATA_API_KEYS": "second=canary-second",
+    "FMP_API_KEY": "canary-fmp",
+    "FMP_API_KEYS": "third=canary-third",
+}
+FOREIGN = {
+    "AWS_SECRET_ACCESS_KEY": "canary-aws",
+    "DAGSTER_CLOUD_API_TOKEN": "canary-dagster",
+    "DATABASE_URL": "postgresql://canary-application@127.0.0.1/application",
+    "HTTPS_PROXY": "http://me:canary-proxy@127.0.0.1:9",
+    "PGPASSWORD": "canary-pg",
+    "TWELVEDATA_API_KEY": "canary-of-another-program",
+}
+WITHOUT_DEMO = ("sh", "-c", 'exec "$@" --no-demo', "sh")
+
+
+def promised() -> dict[str, set[str]]:
+    """Process -> the secrets that the page grants it."""
+    section = PAGE.read_text().partition("## What each process knows\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \| .+ \|$", section, re.MULTILINE)
+    return {
+        name: set(re.findall("`(PRICING_[A-Z_]+)`", known))
+        for names, known in rows
+        for name in re.findall("`(.*?)`", names)
+    }
+
+
+@pytest.fixture(params=["the sandbox", "real providers"])
+def careless(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """A pipeline started by somebody who has many secrets, and a umask that closes nothing."""
+    is_real = request.param == "real providers"
+    settings = {**REAL, "MASTER_KEY": new_key("canary-master"), "SANDBOX": str(not is_real).lower()}
+    foreign = [f"{name}={value}" for name, value in FOREIGN.items()]
+    with new_stack(**settings) as stack:
+        # With a viewer, real providers would be asked.
+        stack.start("env", *foreign, *(WITHOUT_DEMO if is_real else ()), umask=0)
+        if is_real:
+            stack.wait_until("the webserver", stack.location)
+        else:
+            stack.wait_until_up()
+        yield stack
+
+
+def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless: Stack) -> None:
+    is_real = "sandbox" not in careless.state()["processes"]
+    granted = promised()
+    texts = _secrets(careless)
+    for name, process in _processes(careless):
+        environment = process.environ()
+        needed = {secret for secret in granted[name] if is_real or secret != "PRICING_MASTER_KEY"}
+        if not is_real:  # stand-ins for all keys of a provider are in one variable
+            needed = {secret for secret in needed if not secret.endswith("_API_KEY")}
+        assert environment.keys() & SECRETS == needed, name
+        assert environment.keys() & FOREIGN.keys() == set(), name
+        telling = {key for key, value in environment.items() if any(text in value for text in texts)}
+        assert telling == {secret for secret in needed if is_real or not secret.endswith("_API_KEYS")}, name
+        assert [text for text in texts if text in " ".join(process.cmdline())] == [], name
+    _everything_is_closed(careless)
+
+
+def test_the_page_grants_what_the_code_does() -> None:
+    granted = promised()
+    assert {name: granted[name] for name in KNOWN_TO} == KNOWN_TO
+    assert granted.keys() - KNOWN_TO.keys() == {"postgresql", "guardian"}
+
+
+@GROUP
+def test_temporary_files_of_a_home_with_a_long_path_are_in_a_private_folder(stack: Stack) -> None:
+    """No socket's address could hold such a path."""
+    stack.ensure_up()
+    (folder,) = {
+        process.environ()["TMPDIR"]
+        for name, process in _processes(stack)
+        if name not in ("postgresql", "guardian")
+    }
+    assert not folder.startswith(str(stack.home))
+    assert _is_closed(Path(folder))
+    assert _is_closed(Path(folder).parent)
+    assert [path for path in Path(folder).iterdir() if path.is_socket()] != []
+    assert [path for path in Path(folder).rglob("*") if not _is_closed(path)] == []
+
+
+def _processes(stack: Stack) -> list[tuple[str, psutil.Process]]:
+    """All that `up` has started, each by the name of what it is or belongs to."""
+    supervisor = psutil.Process(stack.state()["pid"])
+    names: dict[int, str] = {}
+    for name, one in stack.state()["processes"].items():
+        above = psutil.Process(one["pid"])
+        names |= {process.pid: name for process in (above, *above.children(recursive=True))}
+    found = [(names.get(process.pid, "guardian"), process) for process in supervisor.children(recursive=True)]
+    assert {name for name, _ in found} >= {"postgresql", "code-server", "dagster-daemon", "dagster-webserver"}
+    return [(name, process) for name, process in found if process.is_running()]
+
+
+def _secrets(stack: Stack) -> list[str]:
+    passwords: Mapping[str, str] = json.loads((stack.home / "postgres.json").read_text())["passwords"]
+    return ["canary", *passwords.values()]
+
+
+def _everything_is_closed(stack: Stack) -> None:
+    """Whatever the umask of whoever started it: sockets, logs and the files of the server's own user, too."""
+    paths = list(stack.home.rglob("*"))
+    assert [path for path in paths if not path.is_symlink() and not _is_closed(path)] == []
+    sockets = {path.relative_to(stack.home).parts[0] for path in paths if path.is_socket()}
+    assert sockets == {"code.sock", "run", "pricing-tmp"}
+    assert {path.name for path in stack.home.parent.iterdir()} == {"home", "up.log"}
+
+
+def _is_closed(path: Path) -> bool:
+    try:
+        return not path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    except FileNotFoundError:  # it was temporary
+        return True

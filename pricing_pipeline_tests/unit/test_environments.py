@@ -1,0 +1,65 @@
+"""What `up` passes on of the environment that it was started with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from pricing_pipeline.environments import KNOWN_TO, SECRETS, given_to, passed_on
+from pricing_pipeline.providers.configured import configured_keys, keys_in_use
+from pricing_pipeline.settings import Settings
+
+PAGE = Path(__file__).parents[2] / "docs/security.md"
+
+
+def test_what_is_named_like_a_secret_is_one() -> None:
+    names = {f"PRICING_{name.upper()}" for name in Settings.model_fields}
+    assert {name for name in names if re.search("URL|KEY|TOKEN", name)} - {"PRICING_SANDBOX_URL"} == SECRETS
+
+
+def test_what_the_page_lists_is_passed_on_and_nothing_else() -> None:
+    (listed,) = re.findall(
+        r"^- Of the environment of whoever.*?Nothing else", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    names = {name.replace("*", "WHATEVER") for name in re.findall("`([A-Z_*]+)`", listed)}
+    assert {"PATH", "LC_WHATEVER", "DAGSTER_GRPC_WHATEVER"} < names
+    caller = dict.fromkeys(names, "kept")
+    others = (
+        "TMPDIR",
+        "DAGSTER_HOME",
+        "DAGSTER_TOKEN",
+        "PGHOST",
+        "SSL_CERT_FILE",
+        "http_proxy",
+        "MY_PATH",
+        "PRICING_TEST_X",
+    )
+    assert passed_on(caller | dict.fromkeys(others, "lost"), Settings(sandbox=False)) == caller
+
+
+@pytest.mark.parametrize("process", KNOWN_TO)
+def test_settings_that_are_no_secrets_reach_every_process(process: str) -> None:
+    everything = {f"PRICING_{name.upper()}": "x" for name in Settings.model_fields}
+    passed = passed_on(everything, Settings(sandbox=False))
+    assert given_to(process, passed).keys() == everything.keys() - (SECRETS - KNOWN_TO[process])
+
+
+def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"default": SecretStr("canary-1"), "second": SecretStr("canary-2")}
+    settings = Settings(
+        sandbox=True, twelvedata_api_key=keys["default"], twelvedata_api_keys={"second": keys["second"]}
+    )
+    caller = {
+        "PRICING_MASTER_KEY": "canary-0",
+        "PRICING_TWELVEDATA_API_KEY": "canary-1",
+        "PRICING_TWELVEDATA_API_KEYS": "second=canary-2",
+    }
+    passed = passed_on(caller, settings)
+    assert passed.keys() == {"PRICING_TWELVEDATA_API_KEYS"}
+    for name, value in passed.items():
+        monkeypatch.setenv(name, value)
+    assert configured_keys(Settings(), "twelvedata") == keys_in_use(settings, "twelvedata", {})
+    assert "canary" not in str(passed)
