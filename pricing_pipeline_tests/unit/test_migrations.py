@@ -49,6 +49,7 @@ RELEASED = {
     "0039_room.sql": "d62e9ba95f03a977",
     "0040_readers.sql": "0448bfabce1422bf",
     "0041_bases.sql": "268cb179100a2ba4",
+    "0042_ledgers.sql": "d63cfb91184d8e8a",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
 
