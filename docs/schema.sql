@@ -8,6 +8,11 @@ CREATE SCHEMA pricing;
 GRANT USAGE ON SCHEMA pricing TO pricing_client;
 GRANT USAGE ON SCHEMA pricing TO pricing_reader;
 GRANT USAGE ON SCHEMA pricing TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT EXECUTE ON FUNCTIONS TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT ON TABLES TO pricing_reader;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT ON TABLES TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT, USAGE ON SEQUENCES TO pricing_worker;
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 
 -- What a breaker lets through: closed = all calls, open = none, half_open = one probe.
 CREATE DOMAIN pricing.breaker_position AS text CONSTRAINT breaker_is_known CHECK ((VALUE = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])));
