@@ -107,7 +107,10 @@ GROWING = """
     UNION ALL SELECT concat_ws(' ', 'pause', k.provider, k.key_name), extract(epoch FROM k.blocked_until)
     FROM pricing.provider_keys k WHERE k.blocked_until > pricing.clock()
 """
-FINGERPRINT = " UNION ALL ".join(f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t" for name in LEDGERS)
+FINGERPRINT = " UNION ALL ".join(
+    f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t"
+    for name in LEDGERS
+)
 
 
 def standing(core: Core) -> dict[str, Any]:
@@ -127,7 +130,8 @@ def fallen(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any
 @pytest.mark.parametrize("table", LEDGERS)
 def test_b10_a_worker_only_reads_a_ledger(used: Core, worker: Session, table: str) -> None:
     (column,) = worker.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 LIMIT 1", [f"pricing.{table}"]
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 LIMIT 1",
+        [f"pricing.{table}"],
     ).fetchone() or ("",)
     worker.execute(f"SELECT * FROM pricing.{table}")
     before = used.rows(FINGERPRINT)
@@ -152,11 +156,15 @@ def test_b10_a_task_reserves_at_least_a_byte(used: Core, worker: Session) -> Non
     """A worker writes tasks: one that takes less than nothing would give the quota back."""
     for size in (0, -1, -(2**62)):
         with pytest.raises(errors.CheckViolation, match="estimate_is_positive"):
-            worker.execute("UPDATE pricing.api_call_queue_live SET est_bytes = %s WHERE status = 'pending'", [size])
+            worker.execute(
+                "UPDATE pricing.api_call_queue_live SET est_bytes = %s WHERE status = 'pending'", [size]
+            )
 
 
 @pytest.mark.parametrize("said", [-1, -(2**62), 2**30 + 1, 2**63 - 1, None])
-def test_b12_an_answer_takes_bytes_that_an_answer_can_take(used: Core, worker: Session, said: int | None) -> None:
+def test_b12_an_answer_takes_bytes_that_an_answer_can_take(
+    used: Core, worker: Session, said: int | None
+) -> None:
     open_call = used.one("SELECT min(call_id) FROM pricing.collector_call_log WHERE finished_at IS NULL")
     before = used.rows(FINGERPRINT)
     with pytest.raises(errors.InvalidParameterValue, match="an answer does not take"):
@@ -200,11 +208,17 @@ def test_b10_what_has_the_owners_rights_is_known(worker: Session) -> None:
 
 OPEN = "(SELECT min(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)"
 SETTLED = "(SELECT max(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NOT NULL)"
-CALLS, PROVIDERS, BYTES = [OPEN, SETTLED], ["'twelvedata'", "'mfapi'"], ["-1", "-1000000000", "0", "5000", "9223372036854775807"]
+CALLS, PROVIDERS, BYTES = (
+    [OPEN, SETTLED],
+    ["'twelvedata'", "'mfapi'"],
+    ["-1", "-1000000000", "0", "5000", "9223372036854775807"],
+)
 # What a function takes by its arguments' names, or else by their types.
 NAMED = {
     **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
-    **dict.fromkeys(("settled", "judged", "finished", "answered", "held", "from_call", "lost", "failed_probe"), CALLS),
+    **dict.fromkeys(
+        ("settled", "judged", "finished", "answered", "held", "from_call", "lost", "failed_probe"), CALLS
+    ),
     **dict.fromkeys(("bytes", "wire_bytes", "more_bytes"), BYTES),
     **dict.fromkeys(("wanted_key", "key_name"), ["'default'", "'made_up'"]),
     **dict.fromkeys(("names", "keys"), ["'{default}'", "'{default,made_up}'", "NULL"]),
@@ -212,14 +226,31 @@ NAMED = {
     "max_calls": ["1", "100", "2147483647", "-1", "NULL"],
 }
 HOSTILE = {
-    "text": ["'twelvedata'", "'mfapi'", "'default'", "'equity_quote'", "'S1'", "'ok'", "''", "NULL", "repeat('x', 10000)"],
+    "text": [
+        "'twelvedata'",
+        "'mfapi'",
+        "'default'",
+        "'equity_quote'",
+        "'S1'",
+        "'ok'",
+        "''",
+        "NULL",
+        "repeat('x', 10000)",
+    ],
     "text[]": ["'{twelvedata}'", "'{default,made_up}'", "'{equity_quote}'", "'{S1,S2}'", "'{}'", "NULL"],
     "integer": ["-2147483648", "-1", "0", "1", "200", "2147483647", "NULL"],
     "smallint": ["-1", "0", "NULL"],
     "bigint": [OPEN, OPEN, SETTLED, "-9223372036854775808", "-1", "0", "9223372036854775807", "NULL"],
     "bigint[]": [f"ARRAY[{OPEN}]", "ARRAY(SELECT q.id FROM pricing.api_call_queue_live q)", "'{}'", "NULL"],
     "integer[]": ["'{-2147483648,0}'", "'{2147483647}'", "NULL"],
-    "timestamp with time zone": ["'-infinity'", "'infinity'", "'2000-01-01'", "'2100-01-01'", "pricing.clock()", "NULL"],
+    "timestamp with time zone": [
+        "'-infinity'",
+        "'infinity'",
+        "'2000-01-01'",
+        "'2100-01-01'",
+        "pricing.clock()",
+        "NULL",
+    ],
     "interval": ["'-100 years'", "'100 years'", "'infinity'", "'-infinity'", "'0'", "NULL"],
     "date": ["'-infinity'", "'infinity'", "'2000-01-01'", "NULL"],
     "date[]": ["'{-infinity}'", "'{2000-01-01}'", "NULL"],
@@ -227,10 +258,20 @@ HOSTILE = {
     "jsonb": ["'{}'", "'[]'", "NULL"],
     "numeric": ["-1", "'NaN'", "1e100", "NULL"],
     "double precision": ["-1", "'NaN'", "'infinity'", "NULL"],
-    "uuid": ["(SELECT q.claim_token FROM pricing.api_call_queue_live q WHERE q.call_id = " + OPEN + " LIMIT 1)", "NULL"],
+    "uuid": [
+        "(SELECT q.claim_token FROM pricing.api_call_queue_live q WHERE q.call_id = " + OPEN + " LIMIT 1)",
+        "NULL",
+    ],
     **{
         f"pricing.{table}": [f"(SELECT t FROM pricing.{table} t ORDER BY 1 LIMIT 1)", "NULL"]
-        for table in ("provider_state", "collector_call_log", "provider_limits", "provider_keys", "data_collectors", "outages")
+        for table in (
+            "provider_state",
+            "collector_call_log",
+            "provider_limits",
+            "provider_keys",
+            "data_collectors",
+            "outages",
+        )
     },
 }
 
@@ -239,7 +280,8 @@ def attacks(chance: random.Random, arguments: list[tuple[str, str]], times: int)
     """Argument lists of hostile values, all of the right types."""
     return [
         ", ".join(
-            f"({chance.choice(NAMED.get(name) or HOSTILE.get(kind, ['NULL']))})::{kind}" for name, kind in arguments
+            f"({chance.choice(NAMED.get(name) or HOSTILE.get(kind, ['NULL']))})::{kind}"
+            for name, kind in arguments
         )
         for _ in range(times if arguments else 1)
     ]

@@ -16,7 +16,15 @@ from pricing_pipeline_tests.patience import PATIENCE
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
-TABLES = ("pair_requests", "pair_views", "read_charges", "demand", "instruments", "user_allowances", "warnings")
+TABLES = (
+    "pair_requests",
+    "pair_views",
+    "read_charges",
+    "demand",
+    "instruments",
+    "user_allowances",
+    "warnings",
+)
 
 
 def counted(core: Core) -> dict[str, Any]:
@@ -33,7 +41,8 @@ def caps(core: Core, per_user: int, per_minute: int) -> None:
 
 @pytest.mark.parametrize("role", ["pricing_client", "pricing_reader"])
 @pytest.mark.parametrize(
-    "read", ["pricing.price('X' || n)", "pricing.document('earned', 'X' || n)", "pricing.price(repeat('x', n))"]
+    "read",
+    ["pricing.price('X' || n)", "pricing.document('earned', 'X' || n)", "pricing.price(repeat('x', n))"],
 )
 def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
     core: Core, server: TestServer, database_url: str, role: str, read: str
@@ -58,7 +67,9 @@ def test_b7_what_is_known_leaves_one_view_of_each_and_reads_within_the_caps(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('earned', 'earnings', 60)"
     )
-    core.rows("INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'R' || n FROM generate_series(1, 100) AS n")
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'R' || n FROM generate_series(1, 100) AS n"
+    )
     kinds = "SELECT kind, count(*) FROM pricing.pair_requests GROUP BY 1 ORDER BY 1"
     with a_session(server, database_url, "pricing_client") as (_, session):
         for _ in range(3):
@@ -71,9 +82,7 @@ def test_b7_what_is_known_leaves_one_view_of_each_and_reads_within_the_caps(
     assert core.one("SELECT sum(pairs) FROM pricing.read_charges") == 10
 
 
-@pytest.mark.parametrize(
-    ("act", "table"), [("heartbeat", "active_subscriptions"), ("hold", "holdings")]
-)
+@pytest.mark.parametrize(("act", "table"), [("heartbeat", "active_subscriptions"), ("hold", "holdings")])
 def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
     core: Core, server: TestServer, database_url: str, act: str, table: str
 ) -> None:
