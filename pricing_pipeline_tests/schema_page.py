@@ -1,7 +1,7 @@
-"""`docs/schema.sql`: the whole database to read in one place; `docs/server.sql`: who may do what on the embedded server.
+"""`docs/schema.sql`: the whole database in one place; `docs/server.sql`: who may do what on the embedded server.
 
-`make schema` writes both, and tests hold them to what is there. Run as a module this writes the pages anew, from an empty
-database on a server of its own.
+`make schema` writes both, and tests hold them to what is there. Run as a module this writes the pages
+anew, from an empty database on a server of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is counted against limits is safe from a worker that was taken over (B10): it tries each statement and function."""
+"""What is counted against limits is safe from a worker that was taken over (B10): it tries statements and functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEDGERS = (
     "duties",
 )
 
-# What runs with the owner's rights when a worker calls it, and writes ledgers. The others that do read, or write no ledger.
+# What runs with the owner's rights when a worker calls it, and writes ledgers. The others that do write no ledger.
 WRITERS = {
     "claim_calls",
     "claim_opinions",
@@ -71,7 +71,7 @@ def worker(database_url: str) -> Iterator[Session]:
 
 @pytest.fixture
 def used(core: Core) -> Core:
-    """A provider whose units are used up, by calls that were settled and some that are open; another one's key is blocked."""
+    """A provider whose units are used up, by settled calls and open ones; another one, whose key is blocked."""
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0")
     core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
     core.enqueue(QUOTE, *(f"S{number}" for number in range(60)))
@@ -91,11 +91,13 @@ COUNTED = """
            (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
             WHERE (c.provider, c.key_name) = (l.provider, k.key_name)
               AND c.counted_at > pricing.limit_start(l, pricing.clock())) AS units,
-           (SELECT r.units_left FROM pricing.key_room(l.provider, pricing.clock()) r WHERE r.key_name = k.key_name) AS room
+           (SELECT r.units_left FROM pricing.key_room(l.provider, pricing.clock()) r
+            WHERE r.key_name = k.key_name) AS room
     FROM pricing.provider_limits l
     CROSS JOIN LATERAL (SELECT 'default' AS key_name
                         UNION SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = l.provider) k
-    LEFT JOIN pricing.provider_key_limits own ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+    LEFT JOIN pricing.provider_key_limits own
+        ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
 """
 # What only grows: calls, what they cost, bytes that were booked, and how long a key is left alone.
 GROWING = """
@@ -120,7 +122,7 @@ def standing(core: Core) -> dict[str, Any]:
         assert row.units <= row.allowed, row
         assert row.room is None or row.room <= row.allowed - row.units, row
         found[row.what] = row.units
-    return found | {what: figure for what, figure in core.rows(GROWING)}
+    return found | {row[0]: row[1] for row in core.rows(GROWING)}
 
 
 def fallen(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -208,11 +210,10 @@ def test_b10_what_has_the_owners_rights_is_known(worker: Session) -> None:
 
 OPEN = "(SELECT min(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)"
 SETTLED = "(SELECT max(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NOT NULL)"
-CALLS, PROVIDERS, BYTES = (
-    [OPEN, SETTLED],
-    ["'twelvedata'", "'mfapi'"],
-    ["-1", "-1000000000", "0", "5000", "9223372036854775807"],
-)
+CALLS = [OPEN, SETTLED]
+PROVIDERS = ["'twelvedata'", "'mfapi'"]
+BYTES = ["-1", "-1000000000", "0", "5000", "9223372036854775807"]
+KEYS = ["'{default}'", "'{default,made_up}'", "NULL"]
 # What a function takes by its arguments' names, or else by their types.
 NAMED = {
     **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
@@ -220,8 +221,8 @@ NAMED = {
         ("settled", "judged", "finished", "answered", "held", "from_call", "lost", "failed_probe"), CALLS
     ),
     **dict.fromkeys(("bytes", "wire_bytes", "more_bytes"), BYTES),
-    **dict.fromkeys(("wanted_key", "key_name"), ["'default'", "'made_up'"]),
-    **dict.fromkeys(("names", "keys"), ["'{default}'", "'{default,made_up}'", "NULL"]),
+    **dict.fromkeys(("names", "keys"), KEYS),
+    "wanted_key": ["'default'", "'made_up'"],
     "result": ["'ok'", "'failed'", "'unknown'"],
     "max_calls": ["1", "100", "2147483647", "-1", "NULL"],
 }

@@ -1,4 +1,4 @@
-"""What a client or a reader can make the database keep (B7): no rows for what nobody knows, and no more pairs than its caps."""
+"""What a client or a reader can make the database keep (B7): nothing of unknown symbols, no more than its caps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_b7_what_is_known_leaves_one_view_of_each_and_reads_within_the_caps(
         " VALUES ('earned', 'earnings', 60)"
     )
     core.rows(
-        "INSERT INTO pricing.instruments (asset_class, symbol) SELECT 'equity', 'R' || n FROM generate_series(1, 100) AS n"
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'R' || n FROM generate_series(1, 100) AS n"
     )
     kinds = "SELECT kind, count(*) FROM pricing.pair_requests GROUP BY 1 ORDER BY 1"
     with a_session(server, database_url, "pricing_client") as (_, session):
