@@ -80,7 +80,7 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.mutants $(ARGS)
 
-schema: install-test ## Write docs/schema.sql anew from the migrations and functions
+schema: install-test ## Write docs/schema.sql and docs/server.sql anew from the migrations and functions
 	$(BIN)/python -m pricing_pipeline_tests.schema_page
 
 format: install-test ## Rewrite the code as `make check` wants it

@@ -8,6 +8,11 @@ CREATE SCHEMA pricing;
 GRANT USAGE ON SCHEMA pricing TO pricing_client;
 GRANT USAGE ON SCHEMA pricing TO pricing_reader;
 GRANT USAGE ON SCHEMA pricing TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT EXECUTE ON FUNCTIONS TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT ON TABLES TO pricing_reader;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT ON TABLES TO pricing_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA pricing GRANT SELECT, USAGE ON SEQUENCES TO pricing_worker;
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 
 -- What a breaker lets through: closed = all calls, open = none, half_open = one probe.
 CREATE DOMAIN pricing.breaker_position AS text CONSTRAINT breaker_is_known CHECK ((VALUE = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])));
@@ -114,7 +119,7 @@ CREATE TABLE pricing.api_call_queue_completed_0 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_0_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_0_backfill ON pricing.api_call_queue_completed_0 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_0 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_0 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_0 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 1 modulo 8.
@@ -122,7 +127,7 @@ CREATE TABLE pricing.api_call_queue_completed_1 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_1_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_1_backfill ON pricing.api_call_queue_completed_1 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_1 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_1 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_1 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 2 modulo 8.
@@ -130,7 +135,7 @@ CREATE TABLE pricing.api_call_queue_completed_2 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_2_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_2_backfill ON pricing.api_call_queue_completed_2 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_2 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_2 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_2 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 3 modulo 8.
@@ -138,7 +143,7 @@ CREATE TABLE pricing.api_call_queue_completed_3 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_3_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_3_backfill ON pricing.api_call_queue_completed_3 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_3 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_3 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_3 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 4 modulo 8.
@@ -146,7 +151,7 @@ CREATE TABLE pricing.api_call_queue_completed_4 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_4_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_4_backfill ON pricing.api_call_queue_completed_4 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_4 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_4 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_4 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 5 modulo 8.
@@ -154,7 +159,7 @@ CREATE TABLE pricing.api_call_queue_completed_5 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_5_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_5_backfill ON pricing.api_call_queue_completed_5 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_5 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_5 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_5 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 6 modulo 8.
@@ -162,7 +167,7 @@ CREATE TABLE pricing.api_call_queue_completed_6 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_6_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_6_backfill ON pricing.api_call_queue_completed_6 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_6 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_6 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_6 TO pricing_reader;
 
 -- Tasks finished in weeks whose number since 1970 is 7 modulo 8.
@@ -170,7 +175,7 @@ CREATE TABLE pricing.api_call_queue_completed_7 PARTITION OF pricing.api_call_qu
     CONSTRAINT api_call_queue_completed_7_pkey PRIMARY KEY (id)
 );
 CREATE INDEX completed_7_backfill ON pricing.api_call_queue_completed_7 USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
-GRANT DELETE, INSERT, SELECT, TRUNCATE, UPDATE ON TABLE pricing.api_call_queue_completed_7 TO pricing_worker;
+GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_call_queue_completed_7 TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_call_queue_completed_7 TO pricing_reader;
 
 -- Finished tasks of a week whose leaf is missing. Empty, unless somebody has dropped one.
@@ -196,6 +201,7 @@ GRANT SELECT ON TABLE pricing.api_call_queue_dead TO pricing_reader;
 CREATE TABLE pricing.api_call_queue_live PARTITION OF pricing.api_call_queue FOR VALUES IN ('pending', 'processing', 'scheduled') (
     CONSTRAINT api_call_queue_live_pkey PRIMARY KEY (id)
     CONSTRAINT live_task_is_unique UNIQUE (data_type, symbol, window_start, window_end)
+    CONSTRAINT estimate_is_positive CHECK ((est_bytes > 0))
     CONSTRAINT status_has_its_columns CHECK ((((status = 'processing'::text) = (claim_token IS NOT NULL)) AND ((claim_token IS NULL) = (lease_until IS NULL)) AND ((status = 'scheduled'::text) = (run_after IS NOT NULL))))
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500, fillfactor=40);
 CREATE INDEX live_backfill ON pricing.api_call_queue_live USING btree (backfill_id) WHERE (backfill_id IS NOT NULL);
@@ -214,8 +220,8 @@ CREATE TABLE pricing.api_data_usage (
     slot integer NOT NULL DEFAULT 0  -- Tells the rows of an hour apart. A call is booked in any row that nobody holds at that moment; only their sum means anything.
     CONSTRAINT api_data_usage_pkey PRIMARY KEY (provider, hour, slot)
 ) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.api_data_usage TO pricing_worker;
 GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_reader;
+GRANT SELECT ON TABLE pricing.api_data_usage TO pricing_worker;
 
 -- One row for each backfill someone asked for; its tasks carry its id.
 CREATE TABLE pricing.backfills (
@@ -320,8 +326,8 @@ CREATE INDEX collector_call_log_moved ON pricing.collector_call_log USING btree 
 CREATE INDEX collector_call_log_open ON pricing.collector_call_log USING btree (provider) INCLUDE (reserved_bytes) WHERE (finished_at IS NULL);
 CREATE INDEX collector_call_log_rate ON pricing.collector_call_log USING btree (provider, started_at) INCLUDE (units, key_name) WHERE (moved_to IS NULL);
 CREATE INDEX collector_call_log_unannounced ON pricing.collector_call_log USING btree (provider, started_at) WHERE is_unannounced;
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.collector_call_log TO pricing_worker;
 GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_reader;
+GRANT SELECT ON TABLE pricing.collector_call_log TO pricing_worker;
 
 -- Of which days providers have told all splits and dividends of an instrument. Of other days nothing is known, which is not the same as none.
 CREATE TABLE pricing.corporate_action_pairs (
@@ -557,8 +563,8 @@ CREATE TABLE pricing.duties (
     not_before timestamp with time zone  -- It is not run before: the clock was set forward, or the pipeline was off for days, and what it throws away cannot be brought back.
     CONSTRAINT duties_pkey PRIMARY KEY (duty)
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.duties TO pricing_worker;
 GRANT SELECT ON TABLE pricing.duties TO pricing_reader;
+GRANT SELECT ON TABLE pricing.duties TO pricing_worker;
 
 -- Pairs without a price of which a provider has validly said that it has none. The row stays when a price comes, and says nothing then.
 CREATE TABLE pricing.empty_answers (
@@ -685,8 +691,8 @@ CREATE TABLE pricing.limit_counts (
     CONSTRAINT count_has_limit FOREIGN KEY (provider, name) REFERENCES pricing.provider_limits(provider, name) ON DELETE CASCADE
     CONSTRAINT count_is_upright CHECK ((counted_from < counted_to))
 ) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.limit_counts TO pricing_worker;
 GRANT SELECT ON TABLE pricing.limit_counts TO pricing_reader;
+GRANT SELECT ON TABLE pricing.limit_counts TO pricing_worker;
 
 -- Spans in which every call to a provider for a data type failed of trouble that others may have, too. A row goes 15 s after the provider has answered again, or when no call has failed for 24 hours.
 CREATE TABLE pricing.outages (
@@ -752,8 +758,8 @@ CREATE TABLE pricing.past_calls (
     wire_bytes bigint  -- Headers and body as they were sent, compressed.
     CONSTRAINT past_calls_pkey PRIMARY KEY (call_id)
 );
-GRANT INSERT, SELECT ON TABLE pricing.past_calls TO pricing_worker;
 GRANT SELECT ON TABLE pricing.past_calls TO pricing_reader;
+GRANT SELECT ON TABLE pricing.past_calls TO pricing_worker;
 
 -- What people know of a symbol's prices, or of all of a data type (symbol NULL). A symbol's own row replaces the broad one. No row = no bounds.
 CREATE TABLE pricing.plausibility_bounds (
@@ -906,8 +912,8 @@ CREATE TABLE pricing.provider_keys (
     CONSTRAINT foreign_units_are_counted CHECK ((foreign_units >= 0))
     CONSTRAINT key_name_is_plain CHECK ((key_name ~ '^[a-z0-9][a-z0-9_-]{0,47}$'::text))
 ) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_keys TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_keys TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_keys TO pricing_worker;
 
 -- Rate limits of each key, in the provider's units: in any window_seconds, or per calendar day of day_timezone. All must have room.
 CREATE TABLE pricing.provider_limits (
@@ -964,8 +970,8 @@ CREATE TABLE pricing.provider_state (
     CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
     CONSTRAINT probing_has_call CHECK ((((breaker)::text = 'half_open'::text) = (probe_call IS NOT NULL)))
 ) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.provider_state TO pricing_worker;
 GRANT SELECT ON TABLE pricing.provider_state TO pricing_reader;
+GRANT SELECT ON TABLE pricing.provider_state TO pricing_worker;
 
 -- Stored bars that came before their day was over, until they have come again after it.
 CREATE TABLE pricing.provisional_bars (
@@ -1159,8 +1165,8 @@ CREATE TABLE pricing.size_estimates (
     CONSTRAINT size_is_per_symbol_or_day CHECK ((per = ANY (ARRAY['symbol'::text, 'day'::text])))
     CONSTRAINT size_is_positive CHECK (((bytes > (0)::double precision) AND (bytes < ('1000000000000'::numeric)::double precision)))
 ) WITH (fillfactor=50);
-GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.size_estimates TO pricing_worker;
 GRANT SELECT ON TABLE pricing.size_estimates TO pricing_reader;
+GRANT SELECT ON TABLE pricing.size_estimates TO pricing_worker;
 
 -- How far the history of each pair is thinned, so that nothing is read twice for it.
 CREATE TABLE pricing.thinned (
@@ -1406,11 +1412,11 @@ GRANT EXECUTE ON FUNCTION pricing.check_user(text) TO pricing_reader, pricing_wo
 TRIGGER FUNCTION pricing.choose_calendar() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider's state for a fifth of a second.
-CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+CREATE FUNCTION pricing.claim_calls(wanted_provider text, worker_name text, max_calls integer, run text DEFAULT NULL::text, keys text[] DEFAULT NULL::text[], is_waited_for boolean DEFAULT true, lease interval DEFAULT '00:01:00'::interval) RETURNS TABLE(call_id bigint, key_name text, data_type text, fetcher text, window_start date, window_end date, claim_token uuid, claimed_at timestamp with time zone, ids bigint[], symbols text[], priorities integer[], attempts smallint[]) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=200ms, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.claim_calls(text,text,integer,text,text[],boolean,interval) TO pricing_worker;
 
 -- Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.
-CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.claim_opinions(wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL::text, only_value bigint DEFAULT NULL::bigint, OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date, OUT claimed_at timestamp with time zone, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.claim_opinions(text,text,text[],text,bigint) TO pricing_worker;
 
 -- Forgets viewers silent for 5 minutes, demand nobody has (unless it is held off), and tasks that wait for it. Never touches last_seen_at.
@@ -1529,7 +1535,7 @@ CREATE FUNCTION pricing.enter_action(wanted_class text, wanted_symbol text, day 
 GRANT EXECUTE ON FUNCTION pricing.enter_action(text,text,date,text,numeric,numeric,numeric,text,text,text) TO pricing_worker;
 
 -- Closes calls whose worker was lost, booking their estimate: their fate is unknown, so they count as made.
-CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.expire_calls() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.expire_calls() TO pricing_worker;
 
 -- A drain says that it is alive; not, if another session has locked its row.
@@ -1651,6 +1657,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold(text[],text[]) TO pricing_client, pricing
 CREATE FUNCTION pricing.hold_call(asked bigint, ids bigint[], token uuid) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.hold_call(bigint,bigint[],uuid) TO pricing_worker;
 
+-- Locks the row of a call until the transaction ends, so that what is stored for it can be settled.
+CREATE FUNCTION pricing.hold_call_log(held bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.hold_call_log(bigint) TO pricing_worker;
+
 -- Has pairs back off whose task died so, that the next check does not start them again. After trouble they stay owed since they were; after a fault of the symbol nothing is owed. A reader is served by that: it is told why. Those that another session has locked are passed over.
 CREATE FUNCTION pricing.hold_off(wanted_type text, symbols text[], kind text, reason text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.hold_off(text,text[],text,text) TO pricing_worker;
@@ -1743,7 +1753,7 @@ CREATE FUNCTION pricing.is_unreadable(kind text, bar jsonb) RETURNS boolean LANG
 GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, pricing_worker;
 
 -- What a settled call says about its provider: opens the breaker (at least 10 faults, half of all calls, in 10 min), ends a probe, begins or ends an outage, ends a key's pauses, heeds the units that the provider says are left. Only for calls whose claim still held. If another session keeps the provider locked, it says nothing.
-CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
+CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
 -- Keeps an action that a person has removed or replaced, with who did so and why.
@@ -1940,7 +1950,7 @@ CREATE FUNCTION pricing.note_step(now_ timestamp with time zone, known timestamp
 GRANT EXECUTE ON FUNCTION pricing.note_step(timestamp with time zone,timestamp with time zone,interval) TO pricing_worker;
 
 -- Notes that the answer of a call came without saying how long it is.
-CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_unannounced(bigint) TO pricing_worker;
 
 -- Nobody knows its sessions; it is not asked about again for a week.
@@ -2018,7 +2028,7 @@ GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
 TRIGGER FUNCTION pricing.provider_switched() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Forgets what is past its keeping time: completed tasks after 7 to 14 days, dead ones 90 days after they were resolved, calls after 35 (of those that were answered past_calls keeps who made them), warnings after 30, drains and samples of freshness after 7; of the quarantine, what prune_quarantine says. Waits for no lock longer than a tenth of a second; what is in use is left for another time.
-CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.prune() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 
 -- Deletes tasks that finished more than 14 days ago from a leaf in which others may be finishing in this moment.
@@ -2082,7 +2092,7 @@ CREATE FUNCTION pricing.refetches() RETURNS TABLE(data_type text, symbol text, f
 GRANT EXECUTE ON FUNCTION pricing.refetches() TO pricing_reader, pricing_worker;
 
 -- A worker says which keys it holds; new ones get a row. Returns how many are new.
-CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.register_keys(text,text[]) TO pricing_worker;
 
 -- Counts the change, so that the sensor reloads the code location.
@@ -2180,7 +2190,7 @@ GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_wo
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
 -- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.
-CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 
 -- The splits and dividends of an answer as they would be stored.
@@ -2263,7 +2273,7 @@ CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, na
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
 -- Closes a call and books its wire bytes, once; false when it was closed before.
-CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=500ms;
+CREATE FUNCTION pricing.settle_call(settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL::text, kind text DEFAULT NULL::text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,text) TO pricing_worker;
 
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
@@ -2339,7 +2349,7 @@ CREATE FUNCTION pricing.thin_history(at_most integer DEFAULT 20000) RETURNS inte
 GRANT EXECUTE ON FUNCTION pricing.thin_history(integer) TO pricing_worker;
 
 -- Stops all workers' calls with a key for as long as the provider asked (1 h at most), or for a growing pause. Returns how long until one of the provider's keys is free, or this one if none is active.
-CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.throttle(text,text,interval,text) TO pricing_worker;
 
 -- Makes a new TTL or staleness function take effect at the next staleness check, and starts what is wanted of a revived type.

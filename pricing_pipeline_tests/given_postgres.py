@@ -73,6 +73,7 @@ class GivenPostgres:
             "max_connections": "200",
             "authentication_timeout": "15s",
         }
+        del settings["reserved_connections"]  # since 16
         with (self._home / "postgresql.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [

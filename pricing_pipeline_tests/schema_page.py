@@ -1,6 +1,7 @@
-"""`docs/schema.sql`: the whole database to read in one place, written by `make schema` and held to by a test.
+"""`docs/schema.sql`: the whole database in one place; `docs/server.sql`: who may do what on the embedded server.
 
-Run as a module it writes the page anew, from an empty database on a server of its own.
+`make schema` writes both, and tests hold them to what is there. Run as a module this writes the pages
+anew, from an empty database on a server of its own.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.embedded import DATABASES, EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
 
 PAGE = Path(__file__).parents[1] / "docs" / "schema.sql"
+SERVER_PAGE = PAGE.with_name("server.sql")
 
 _HEAD = """\
 -- The database in one place: what `db upgrade` makes of an empty one. To be read, not run: columns and constraints
@@ -38,14 +40,38 @@ def written(owner_url: str) -> str:
     return _HEAD + "\n".join(lines) + "\n"
 
 
+_SERVER_HEAD = """\
+-- Who may do what on the embedded server, outside the schema pricing (schema.sql has that). To be read, not run.
+-- Written by `make schema`; a test compares it with a new server.
+
+"""
+
+
+def server_rights(server: EmbeddedServer) -> str:
+    """The page for a server on which `db upgrade` has run."""
+    lines = []
+    for database, name in (
+        ("postgres", "embedded.rights"),
+        *((database, "embedded.rights_within") for database in DATABASES),
+    ):
+        engine = make_engine(server.url(database, "superuser"), pool_size=1)
+        try:
+            with engine.connect() as connection:
+                lines += [f"-- In the database {database}", *connection.scalars(query(name)).all(), ""]
+        finally:
+            engine.dispose()
+    return _SERVER_HEAD + "\n".join(lines)
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the pages."""
     home = make_open_folder("pricing-tests-", within=quickest_place())
     try:
-        with EmbeddedServer(home, for_tests=True) as server:
+        with EmbeddedServer(home) as server:
             url = server.url("pricing")
             upgrade(url)
             PAGE.write_text(written(url))
+            SERVER_PAGE.write_text(server_rights(server))
     finally:
         shutil.rmtree(home)
 

@@ -54,7 +54,7 @@ _FOR_TESTS = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
-    "max_connections": "200",
+    "max_connections": "400",
     # A client that is frozen while it logs in keeps every DROP DATABASE waiting for so long.
     "authentication_timeout": "15s",
 }
@@ -342,6 +342,10 @@ class EmbeddedServer:
                 is_others = connection.scalar(query("embedded.is_others"), {"database": "dagster"})
             if is_others:
                 self._hand_over("dagster")
+            for database in DATABASES:
+                with self._as_superuser(database) as connection, connection.begin():
+                    for statement in connection.scalars(query("embedded.close_large_objects")).all():
+                        connection.exec_driver_sql(statement)
 
     def _hand_over(self, database: str) -> None:
         """Take a database from the worker: whoever owns it decides what its sessions mean by a name."""

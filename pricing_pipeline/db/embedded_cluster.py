@@ -24,6 +24,7 @@ _TUNING = {
     "shared_buffers": "128MB",
     "wal_buffers": "16MB",  # of fewer, sessions that write much at once wait for each other
     "max_connections": "100",
+    "reserved_connections": "20",  # the last places, for owner and worker: people cannot keep the pipeline out
     "max_wal_size": "1GB",
     "random_page_cost": "1.1",
     "jit": "off",  # compiling costs more than our short queries take

@@ -3,7 +3,7 @@
 -- passed over; grants that an administrator made to other roles are left alone.
 --
 --   pricing_owner    (or whoever owns the schema) changes tables, registry, providers, limits and routes
---   pricing_worker   reads everything, writes what the pipeline learns and does
+--   pricing_worker   reads everything, writes what the pipeline learns and does; what is counted it writes by functions only
 --   pricing_client   calls the functions of client.sql, for its own login, and nothing else
 --   pricing_reader   reads what holds no secret; of rows that belong to a user, its own
 
@@ -73,13 +73,14 @@ BEGIN
             FROM pg_catalog.pg_proc p
             WHERE p.pronamespace = 'pricing'::pg_catalog.regnamespace),
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
-        -- First what the owner tells the pipeline; then prices and documents, which no refresh deletes; then the ring that pruning empties.
+        -- First what the owner tells the pipeline; then what decides how much may be asked, and from when the clock was set
+        -- back: functions with the owner's rights write it; then prices and documents, which no refresh deletes.
         worker_exceptions (pattern, privileges) AS (VALUES
             ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds|provider_credentials)', 'SELECT'),
+            ('(collector_call_log|past_calls|api_data_usage|limit_counts|size_estimates|provider_state|provider_keys|duties)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
-            ('((price|document|corporate_action)_revisions|past_calls)', 'SELECT, INSERT'),
-            ('api_call_queue_completed_[0-7]', 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')),
+            ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
         -- What holds secrets, even encrypted ones, a reader does not see.
         secret_relations (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
         client_functions (name) AS (VALUES

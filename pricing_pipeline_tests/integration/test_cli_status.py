@@ -130,7 +130,7 @@ def test_b16_breakers_blocked_keys_and_a_budget_that_is_too_small_are_seen(
     said = cli("status").stdout
     assert "key second for " in said
     assert "warning:     twelvedata cannot serve the 9 watched or held pairs" in said
-    core.call("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
+    core.one("SELECT pricing.open_breaker('twelvedata', '10 of 12 calls failed')")
     assert cli("status", "--json").json["quota"]["twelvedata"]["breaker"] == "open"
     assert "breaker open, probed within " in cli("status").stdout
 

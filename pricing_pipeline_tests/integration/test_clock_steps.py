@@ -148,7 +148,7 @@ def test_b17_the_delay_between_calls_lasts_no_longer(core: Core, clock: Clock, b
 @BACK
 def test_b16_an_open_breaker_has_its_probe_when_it_would_have(core: Core, clock: Clock, back: int) -> None:
     core.enqueue(QUOTE, "AAPL")
-    core.call("SELECT pricing.open_breaker('twelvedata', 'it is down')::text")
+    core.one("SELECT pricing.open_breaker('twelvedata', 'it is down')::text")
     tick(core)
     clock.advance(-back)
     tick(core)

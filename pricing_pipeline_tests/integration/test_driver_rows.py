@@ -37,7 +37,7 @@ def test_an_error_is_sqlalchemys_and_the_transaction_can_be_rolled_back(engine: 
 
 
 _NOTES = "COPY pricing.warnings (at, source, subject, message) FROM STDIN (FORMAT binary)"
-_DUTIES = "COPY pricing.duties (duty) FROM STDIN (FORMAT binary)"
+_TURNS = "COPY pricing.turns (name) FROM STDIN (FORMAT binary)"
 
 
 def notes(source: str | None) -> bytes:
@@ -60,7 +60,7 @@ def test_f3_what_is_copied_twice_is_a_conflict_and_what_is_wrong_a_refusal(engin
     found = []
     with engine.connect() as connection:
         for statement, rows in (
-            (_DUTIES, copying.file([copying.rows(2, [b"twice"])])),
+            (_TURNS, copying.file([copying.rows(2, [b"twice"])])),
             (_NOTES, notes(None)),
             (_NOTES, notes("cut")[:-9]),
         ):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline_tests.fix_embedded import MakeServer, ask
+from pricing_pipeline_tests.schema_page import SERVER_PAGE, server_rights
 
 
 def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:
@@ -56,6 +60,10 @@ def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> N
         ("pricing", "CREATE FUNCTION public.own() RETURNS int RETURN 1"),
         ("pricing", "CREATE FUNCTION pricing.own() RETURNS int RETURN 1"),
         ("postgres", "SELECT 1"),
+        ("template1", "SELECT 1"),
+        ("pricing", "SELECT lo_create(0)"),
+        ("pricing", "SELECT lo_from_bytea(0, 'x')"),
+        ("dagster", "SELECT lo_creat(-1)"),
     ],
 )
 def test_b2_a_worker_shapes_no_session_of_others(
@@ -69,6 +77,46 @@ def test_b2_a_worker_shapes_no_session_of_others(
         ) as refused:
             ask(server.url(database, "worker"), statement)
         assert "permission denied" in str(refused.value) or "must be owner" in str(refused.value)
+
+
+def test_b2_the_page_shows_every_right_on_the_server(make_server: MakeServer) -> None:
+    with make_server(new=True, durable=True) as server:
+        upgrade(server.url("pricing"))
+        assert server_rights(server) == SERVER_PAGE.read_text(), "rights have changed: run `make schema`"
+
+
+def most(sessions: ExitStack, url: str) -> int:
+    """Opens sessions until the server refuses one; how many that were."""
+    for number in range(200):
+        try:
+            sessions.enter_context(psycopg.connect(url))
+        except psycopg.OperationalError as refused:
+            if "too many connections" in str(refused) or "remaining connection slots" in str(refused):
+                return number
+            raise
+    return 200
+
+
+def test_b2_no_login_keeps_the_others_out(make_server: MakeServer) -> None:
+    """Of 100 places owner and worker have the last 20, a worker 70 at most, and a person 10 from the next start on."""
+    server = make_server(new=True, durable=True)
+    with server:
+        owner, superuser = server.url("pricing"), server.url("postgres", "superuser")
+        worker, person = server.url("pricing", "worker"), owner.replace("pricing_owner:", "ann:")
+        password = make_url(person).password
+        ask(superuser, f"CREATE ROLE ann LOGIN PASSWORD '{password}' IN ROLE pricing_reader")
+        with ExitStack() as sessions:
+            assert most(sessions, person) == 100 - 3 - 20
+            assert most(sessions, worker) == 20
+        with ExitStack() as sessions:
+            assert most(sessions, worker) == 70
+            assert most(sessions, person) == 100 - 3 - 20 - 70
+            assert most(sessions, owner) == 20
+            assert ask(superuser) == 1
+        ask(superuser, "ALTER ROLE pricing_worker CONNECTION LIMIT 50")
+    with server, ExitStack() as sessions:
+        assert most(sessions, person) == 10
+        assert most(sessions, worker) == 50, "what an administrator sets stays"
 
 
 # For each function and operator of PostgreSQL one of the same name and arguments: an attack on the caller.

@@ -109,7 +109,7 @@ def test_f6_nobody_is_asked_past_a_limit_or_without_a_route(
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100 WHERE provider = 'yahoo'")
     assert "the quota of yahoo is spent" in refused()
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 20000000000")
-    core.call("SELECT pricing.open_breaker('yahoo', '10 of 10 calls failed')")
+    core.one("SELECT pricing.open_breaker('yahoo', '10 of 10 calls failed')")
     assert "the breaker of yahoo is open" in refused()
     core.rows("UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL")
     core.rows("UPDATE pricing.provider_limits SET units = 1")

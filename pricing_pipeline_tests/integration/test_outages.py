@@ -305,7 +305,7 @@ def test_f4_why_says_that_a_pair_in_trouble_is_late_and_what_it_waits_for(world:
     assert "owed since 2026-03-10 15:0" in late.sentence
     assert "or at once when twelvedata answers; its task failed at" in late.sentence
     assert "as provider_down (twelvedata answered 503)" in late.sentence
-    there.core.call("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
+    there.core.one("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
     with there.core.engine.connect() as connection:
         (late,) = demand.why_late(connection, QUOTE, 5)
     assert late.state == "breaker_open"

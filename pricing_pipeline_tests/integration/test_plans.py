@@ -112,6 +112,8 @@ def filled(server: TestServer, template: str) -> Iterator[Connection[Any]]:
         with psycopg.connect(server.url_of_owner(name), autocommit=True) as owner:
             owner.execute(FILL)
             owner.execute("VACUUM pricing.collector_call_log")
+            # For the tests that fill them in their own transaction: no worker may.
+            owner.execute("GRANT ALL ON pricing.collector_call_log, pricing.limit_counts TO pricing_worker")
         with psycopg.connect(server.url(name), autocommit=True) as connection:
             yield connection
     finally:

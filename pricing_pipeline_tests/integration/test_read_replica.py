@@ -53,7 +53,7 @@ def following(server: EmbeddedServer, home: Path, data: Path) -> Iterator[Path]:
                 programs / "postgres",
                 *("-D", data, "-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"),
                 *("-c", "fsync=off", "-c", "port=5432"),
-                *("-c", "max_connections=200"),  # a standby needs as many
+                *("-c", "max_connections=400"),  # a standby needs as many
             ],
             cwd=data,
             env=cluster.environment(),

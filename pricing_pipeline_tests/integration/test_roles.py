@@ -333,13 +333,13 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
 
 
 def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) -> None:
-    """None has the owner's rights but those of client.sql, a trigger of the registry, two that delete, two reports."""
+    """What has the owner's rights is listed in test_ledgers.py."""
     functions = connection.execute(
-        "SELECT p.oid::regprocedure::text, p.proconfig, p.prosecdef FROM pg_proc p"
+        "SELECT p.oid::regprocedure::text, p.proconfig FROM pg_proc p"
         " WHERE p.pronamespace = 'pricing'::regnamespace"
     ).fetchall()
     assert functions
-    for name, config, is_definer in functions:
+    for name, config in functions:
         # Without a path of their own they can be inlined; all that they name is qualified or arithmetic.
         inlined = (
             "same_amount",
@@ -353,15 +353,6 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]
             assert paths == ["search_path=pg_temp"], name
-        assert not is_definer or name in [
-            *CLIENTS_FUNCTIONS,
-            "pricing.make_storage()",
-            "pricing.thin_history(integer)",
-            "pricing.change_basis(text,text,bigint,text,timestamp with time zone[],boolean)",
-            "pricing.remove_instruments(text[],text)",
-            "pricing.budget()",
-            "pricing.why_old(text,text)",
-        ], name
 
 
 # ── Reader ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -142,7 +142,7 @@ def test_a5_b16_a_provider_whose_breaker_stays_open_is_stood_in_for_until_it_clo
             " WHERE provider = 'twelvedata'",
             openings=openings,
         )
-        core.call("SELECT pricing.watch_providers()")
+        core.one("SELECT pricing.watch_providers()")
         core.call("SELECT pricing.reroute_waiting()")
         assert core.task("AAPL").provider == provider
     assert kinds(core, "AAPL") == [
@@ -152,7 +152,7 @@ def test_a5_b16_a_provider_whose_breaker_stays_open_is_stood_in_for_until_it_clo
         "UPDATE pricing.provider_state SET breaker = 'closed', breaker_openings = 0, breaker_until = NULL"
         " WHERE provider = 'twelvedata'"
     )
-    core.call("SELECT pricing.watch_providers()")
+    core.one("SELECT pricing.watch_providers()")
     core.call("SELECT pricing.reroute_waiting()")
     assert core.task("AAPL").provider == TWELVEDATA
 
@@ -163,7 +163,7 @@ def test_a5_b10_a_spent_quota_is_a_trouble(core: Core) -> None:
         " SELECT provider, date_trunc('hour', pricing.clock()), quota_bytes FROM pricing.data_collectors"
         " WHERE provider = 'twelvedata'"
     )
-    assert core.call("SELECT pricing.watch_providers()") == 1
+    assert core.one("SELECT pricing.watch_providers()") == 1
     core.enqueue(QUOTE, "AAPL")
     assert core.task("AAPL").provider == SECOND
     assert "its quota of bytes is spent" in kinds(core, "AAPL")[0][1]
@@ -171,9 +171,9 @@ def test_a5_b10_a_spent_quota_is_a_trouble(core: Core) -> None:
 
 def test_a5_keys_that_are_refused_again_and_again_are_a_trouble(core: Core) -> None:
     for _ in range(3):
-        assert core.call("SELECT pricing.watch_providers()") == 0
+        assert core.one("SELECT pricing.watch_providers()") == 0
         core.throttle(TWELVEDATA, 60)
-    assert core.call("SELECT pricing.watch_providers()") == 1
+    assert core.one("SELECT pricing.watch_providers()") == 1
     core.enqueue(QUOTE, "AAPL")
     assert core.task("AAPL").provider == SECOND
 

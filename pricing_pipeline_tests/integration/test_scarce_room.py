@@ -142,7 +142,7 @@ def test_b14_slots_that_met_a_spent_quota_are_made_up_for_once(core: Core, clock
     """One provider in trouble: each slot asked for all funds once more, and all of that was fetched."""
     symbols = funds(core, 40)
     core.use_quota(96_000, MFAPI)
-    core.call("SELECT pricing.watch_providers()")
+    core.one("SELECT pricing.watch_providers()")
     for _ in range(4):
         slot(core)
         clock.advance(86_400)

@@ -88,7 +88,7 @@ def test_b16_probes_take_turns_between_data_types(core: Core) -> None:
     there.trouble = "provider_down"
     core.rows("DELETE FROM pricing.provider_keys")
     asked = []
-    core.call("SELECT pricing.open_breaker('twelvedata', 'as a test')")
+    core.one("SELECT pricing.open_breaker('twelvedata', 'as a test')")
     for _ in range(6):
         there.move(61)
         core.promote()

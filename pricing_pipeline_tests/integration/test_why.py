@@ -293,7 +293,7 @@ def test_f4_a_provider_that_is_switched_off(core: Core, clock: Clock) -> None:
 def test_f4_a_breaker_goes_before_the_failure_that_opened_it(core: Core, clock: Clock) -> None:
     queued(core, clock)
     core.fail(core.claim_one(), FailureKind.PROVIDER_DOWN)
-    core.call("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
+    core.one("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
     found = why(core)
     until = core.one("SELECT breaker_until FROM pricing.provider_state WHERE provider = 'twelvedata'")
     assert (found.state, found.next_at) == ("breaker_open", until)

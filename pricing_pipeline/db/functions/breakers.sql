@@ -10,7 +10,7 @@ COMMENT ON FUNCTION pricing.is_provider_fault(text) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     call record;
@@ -124,7 +124,7 @@ COMMENT ON FUNCTION pricing.lose_probe(text, bigint) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.throttle(wanted_provider text, wanted_key text, pause interval, reason text) RETURNS interval
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     chosen interval;
@@ -185,7 +185,7 @@ COMMENT ON FUNCTION pricing.heed_units_left(text, text, integer, timestamptz) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.register_keys(wanted_provider text, names text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     added integer;
 BEGIN

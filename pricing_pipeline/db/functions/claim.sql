@@ -13,7 +13,7 @@ RETURNS TABLE (call_id bigint, key_name text, data_type text, fetcher text, wind
                claim_token uuid, claimed_at timestamptz,
                ids bigint[], symbols text[], priorities integer[], attempts smallint[])
 -- Planned once: what a new plan could know better never paid for the millisecond that planning takes.
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '200ms' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '200ms' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz;
@@ -98,7 +98,8 @@ BEGIN
     UPDATE pricing.provider_state s
     SET claims = s.claims + 1, last_call_at = now_,
         breaker = CASE WHEN allowed.is_probe THEN 'half_open' ELSE 'closed' END,
-        breaker_until = CASE WHEN allowed.is_probe THEN now_ + lease END,
+        -- Not the lease, which the caller chooses: a probe is one probe.
+        breaker_until = CASE WHEN allowed.is_probe THEN now_ + interval '60 seconds' END,
         probe_call = CASE WHEN allowed.is_probe THEN newest_call END,
         -- The next claim may resume only if no task that was picked is left.
         passed_at = CASE WHEN claimed = cardinality(tasks) AND (has_resumed OR pricing.is_littered())

@@ -101,7 +101,7 @@ COMMENT ON FUNCTION pricing.pass_over(text, text, text[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz;
     duty_ record;

@@ -1,4 +1,6 @@
 -- Rate limits and quota. The call log is the memory of both. What outcomes say about a provider is in breakers.sql.
+-- A worker only reads these tables. What writes them for it has the owner's rights, and takes the time from the clock and
+-- nothing from its caller that could make a count smaller. Functions that are given a time are for those, not for a worker.
 
 CREATE OR REPLACE FUNCTION pricing.key_room(wanted_provider text, now_ timestamptz)
 RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean,
@@ -132,7 +134,7 @@ COMMENT ON FUNCTION pricing.quota_for(bigint, integer) IS 'How much of a quota w
 
 CREATE OR REPLACE FUNCTION pricing.settle_call(
     settled bigint, result text, status integer, bytes bigint, message text DEFAULT NULL, kind text DEFAULT NULL) RETURNS boolean
-LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '500ms' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     hour_ timestamptz := date_trunc('hour', now_, 'UTC');
@@ -144,6 +146,10 @@ BEGIN
     RETURNING * INTO call;
     IF NOT FOUND THEN
         RETURN false;
+    END IF;
+    -- A client takes 16 MiB at most, and of a call that was lost the estimate is booked. Other figures would undo the quota.
+    IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 1073741824) THEN
+        RAISE EXCEPTION 'an answer does not take % bytes', coalesce(bytes::text, 'no') USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- In a row that is free: one row for all would be held until this transaction is on the disk, and all wait for it.
     UPDATE pricing.api_data_usage u SET calls = u.calls + 1, units = u.units + call.units, bytes = u.bytes + settle_call.bytes
@@ -164,10 +170,19 @@ COMMENT ON FUNCTION pricing.settle_call(bigint, text, integer, bigint, text, tex
 
 
 CREATE OR REPLACE FUNCTION pricing.note_unannounced(answered bigint) RETURNS void
-LANGUAGE sql SET search_path = '' AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$
     UPDATE pricing.collector_call_log c SET is_unannounced = true WHERE c.call_id = answered
 $$;
 COMMENT ON FUNCTION pricing.note_unannounced(bigint) IS 'Notes that the answer of a call came without saying how long it is.';
+
+
+CREATE OR REPLACE FUNCTION pricing.hold_call_log(held bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+BEGIN
+    PERFORM FROM pricing.collector_call_log c WHERE c.call_id = held FOR UPDATE;
+END $$;
+COMMENT ON FUNCTION pricing.hold_call_log(bigint) IS
+    'Locks the row of a call until the transaction ends, so that what is stored for it can be settled.';
 
 
 CREATE OR REPLACE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamptz) RETURNS void
@@ -212,7 +227,7 @@ COMMENT ON FUNCTION pricing.learn_size(pricing.collector_call_log, timestamptz) 
 
 
 CREATE OR REPLACE FUNCTION pricing.expire_calls() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     forgotten pricing.collector_call_log;

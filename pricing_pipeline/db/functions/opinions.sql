@@ -69,7 +69,7 @@ CREATE OR REPLACE FUNCTION pricing.claim_opinions(
     wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL, only_value bigint DEFAULT NULL,
     OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date,
     OUT claimed_at timestamptz, OUT value_ids bigint[], OUT symbols text[])
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     now_ timestamptz := pricing.clock();

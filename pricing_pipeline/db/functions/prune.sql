@@ -110,7 +110,7 @@ SELECT pricing.make_leaves();
 
 
 CREATE OR REPLACE FUNCTION pricing.prune() RETURNS integer
-LANGUAGE plpgsql SET search_path = '' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     week bigint := floor(extract(epoch FROM now_) / 604800)::bigint;

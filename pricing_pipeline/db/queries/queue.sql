@@ -34,7 +34,7 @@ SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
 
 -- name: hold_log
 -- Lock the row of a call, so that what is stored for it can be settled.
-SELECT call_id FROM pricing.collector_call_log WHERE call_id = :call_id FOR UPDATE;
+SELECT pricing.hold_call_log(:call_id);
 
 -- name: be_brief
 -- How long this transaction waits for a lock of another session.

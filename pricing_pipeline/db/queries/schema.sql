@@ -12,12 +12,28 @@ grants AS (
     FROM (SELECT 'SCHEMA' AS kind, n.nspname::text AS object, n.nspacl AS acl, n.nspowner AS owner
           FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pricing'
           UNION ALL SELECT CASE r.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.name, r.relacl, r.relowner FROM relations r
+          UNION ALL SELECT 'COLUMN', concat_ws('.', r.name, a.attname), a.attacl, r.relowner
+          FROM relations r JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid
           UNION ALL SELECT 'FUNCTION', p.oid::pg_catalog.regprocedure::text, coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner)), p.proowner
           FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'pricing'::pg_catalog.regnamespace) o
     CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) a
     CROSS JOIN LATERAL (SELECT coalesce((SELECT r.rolname::text FROM pg_catalog.pg_roles r WHERE r.oid = a.grantee), 'PUBLIC') AS name) g
     WHERE a.grantee <> o.owner
     GROUP BY 1, 2, 3),
+-- What an object has when it is made, as far as that is not what PostgreSQL gives.
+default_rights AS (
+    SELECT CASE a.defaclnamespace WHEN 0 THEN '' ELSE ' IN SCHEMA ' || a.defaclnamespace::pg_catalog.regnamespace END AS place,
+           a.defaclobjtype AS kind, x.*
+    FROM pg_catalog.pg_default_acl a
+    CROSS JOIN LATERAL (SELECT CASE WHEN a.defaclnamespace = 0 THEN pg_catalog.acldefault(
+                                    CASE a.defaclobjtype WHEN 'S' THEN 's' ELSE a.defaclobjtype END, a.defaclrole) END AS acl) given
+    CROSS JOIN LATERAL (
+        SELECT 'GRANT' AS verb, e.grantee, e.privilege_type FROM (
+            SELECT * FROM pg_catalog.aclexplode(a.defaclacl) EXCEPT SELECT * FROM pg_catalog.aclexplode(given.acl)) e
+        UNION ALL
+        SELECT 'REVOKE', e.grantee, e.privilege_type FROM (
+            SELECT * FROM pg_catalog.aclexplode(given.acl) EXCEPT SELECT * FROM pg_catalog.aclexplode(a.defaclacl)) e) x
+    WHERE x.grantee <> a.defaclrole),
 columns AS (
     SELECT r.oid, string_agg(pg_catalog.format(E'    %s %s%s%s%s', pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod),
                CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END,
@@ -41,6 +57,11 @@ parts (section, object, place, line) AS (
     SELECT 1, '', 0, pg_catalog.format(E'-- %s\nCREATE SCHEMA pricing;', pg_catalog.obj_description('pricing'::pg_catalog.regnamespace, 'pg_namespace'))
     UNION ALL
     SELECT 1, '', 1, pg_catalog.format('GRANT %s ON SCHEMA pricing TO %s;', g.privileges, g.grantee) FROM grants g WHERE g.kind = 'SCHEMA'
+    UNION ALL
+    SELECT 1, '', 2, pg_catalog.format('ALTER DEFAULT PRIVILEGES%s %s %s ON %s %s %s;', d.place, d.verb, string_agg(d.privilege_type, ', ' ORDER BY d.privilege_type),
+               CASE d.kind WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' WHEN 'T' THEN 'TYPES' ELSE 'SCHEMAS' END,
+               CASE d.verb WHEN 'GRANT' THEN 'TO' ELSE 'FROM' END, coalesce(g.rolname::text, 'PUBLIC'))
+    FROM default_rights d LEFT JOIN pg_catalog.pg_roles g ON g.oid = d.grantee GROUP BY d.place, d.verb, d.kind, g.rolname
     UNION ALL
     SELECT 2, r.name, 0, pg_catalog.format(E'\n-- %s\nCREATE SEQUENCE pricing.%s;', pg_catalog.obj_description(r.oid, 'pg_class'), r.name)
     FROM relations r WHERE r.relkind = 'S'
@@ -90,6 +111,8 @@ parts (section, object, place, line) AS (
            pg_catalog.format('GRANT %s ON %s pricing.%s TO %s;', g.privileges, g.kind, r.name, g.grantee)
     FROM relations r JOIN grants g ON g.object = r.name AND g.kind IN ('TABLE', 'SEQUENCE')
     LEFT JOIN relations grandparent ON grandparent.name = r.parent
+    UNION ALL
+    SELECT 3, g.object, 5, pg_catalog.format('GRANT %s ON COLUMN pricing.%s TO %s;', g.privileges, g.object, g.grantee) FROM grants g WHERE g.kind = 'COLUMN'
     UNION ALL
     SELECT 4, p.oid::pg_catalog.regprocedure::text, 0, pg_catalog.format(E'\n-- %s\n%s FUNCTION pricing.%s(%s) RETURNS %s LANGUAGE %s%s%s%s;',
            pg_catalog.obj_description(p.oid, 'pg_proc'), CASE WHEN p.prorettype = 'trigger'::pg_catalog.regtype THEN 'TRIGGER' ELSE 'CREATE' END,

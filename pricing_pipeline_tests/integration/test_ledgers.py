@@ -1,0 +1,331 @@
+"""What is counted against limits is safe from a worker that was taken over (B10): it tries statements and functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from pricing_pipeline_tests.fix_core import MFAPI, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fix_database import Clock
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+LEDGERS = (
+    "collector_call_log",
+    "past_calls",
+    "api_data_usage",
+    "limit_counts",
+    "size_estimates",
+    "provider_state",
+    "provider_keys",
+    "duties",
+)
+
+# What runs with the owner's rights when a worker calls it, and writes ledgers. The others that do write no ledger.
+WRITERS = {
+    "claim_calls",
+    "claim_opinions",
+    "hold_call_log",
+    "settle_call",
+    "note_unannounced",
+    "expire_calls",
+    "judge_call",
+    "throttle",
+    "register_keys",
+    "prune",
+    "run_duties",
+}
+OTHER_DEFINERS = {
+    "heartbeat",
+    "unsubscribe",
+    "hold",
+    "release",
+    "price",
+    "history",
+    "document",
+    "thin_history",
+    "change_basis",
+    "remove_instruments",
+    "budget",
+    "why_old",
+    "make_storage",  # a trigger of the registry
+}
+# These have no rights of their own and write by the functions above.
+CALLERS = {"finish_call", "store_answer", "store_quotes"}
+
+Session = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def worker(database_url: str) -> Iterator[Session]:
+    with psycopg.connect(database_url, autocommit=True) as session:
+        session.execute("SET statement_timeout = '5s'")
+        yield session
+
+
+@pytest.fixture
+def used(core: Core) -> Core:
+    """A provider whose units are used up, by settled calls and open ones; another one, whose key is blocked."""
+    core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 0")
+    core.rows("UPDATE pricing.provider_capabilities SET batch_size = 1, batch_from = 1")
+    core.enqueue(QUOTE, *(f"S{number}" for number in range(60)))
+    core.enqueue("mf_nav", *(str(118632 + number) for number in range(60)))
+    core.call("SELECT pricing.throttle(:provider, 'default', interval '1 hour', 'too fast')", provider=MFAPI)
+    calls = [call for _ in range(40) for call in core.claim(max_calls=2)]
+    assert not core.claim()
+    for call in calls[5:]:
+        core.call("SELECT pricing.settle_call(:id, 'ok', 200, 5000)", id=call.id)
+    core.rows("SELECT pricing.count_units(:provider, pricing.clock())", provider=TWELVEDATA)
+    return core
+
+
+# What counts, by provider, key and limit. Whatever is in limit_counts, no key has more room than the log leaves.
+COUNTED = """
+    SELECT concat_ws(' ', l.provider, k.key_name, l.name) AS what, coalesce(own.units, l.units) AS allowed,
+           (SELECT coalesce(sum(c.units), 0) FROM pricing.counted_calls c
+            WHERE (c.provider, c.key_name) = (l.provider, k.key_name)
+              AND c.counted_at > pricing.limit_start(l, pricing.clock())) AS units,
+           (SELECT r.units_left FROM pricing.key_room(l.provider, pricing.clock()) r
+            WHERE r.key_name = k.key_name) AS room
+    FROM pricing.provider_limits l
+    CROSS JOIN LATERAL (SELECT 'default' AS key_name
+                        UNION SELECT x.key_name FROM pricing.provider_keys x WHERE x.provider = l.provider) k
+    LEFT JOIN pricing.provider_key_limits own
+        ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
+"""
+# What only grows: calls, what they cost, bytes that were booked, and how long a key is left alone.
+GROWING = """
+    SELECT 'calls', (SELECT count(*) FROM pricing.calls)
+    UNION ALL SELECT 'units ' || c.provider, sum(c.units) FROM pricing.collector_call_log c GROUP BY c.provider
+    UNION ALL SELECT 'bytes ' || u.provider, sum(u.bytes) FROM pricing.api_data_usage u GROUP BY u.provider
+    UNION ALL SELECT 'last call ' || s.provider, extract(epoch FROM s.last_call_at) FROM pricing.provider_state s
+    WHERE s.last_call_at IS NOT NULL
+    UNION ALL SELECT concat_ws(' ', 'pause', k.provider, k.key_name), extract(epoch FROM k.blocked_until)
+    FROM pricing.provider_keys k WHERE k.blocked_until > pricing.clock()
+"""
+FINGERPRINT = " UNION ALL ".join(
+    f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t"
+    for name in LEDGERS
+)
+
+
+def standing(core: Core) -> dict[str, Any]:
+    """What must not fall; fails where more was claimed than is allowed, or where a key has more room than it should."""
+    found = {}
+    for row in core.rows(COUNTED):
+        assert row.units <= row.allowed, row
+        assert row.room is None or row.room <= row.allowed - row.units, row
+        found[row.what] = row.units
+    return found | {row[0]: row[1] for row in core.rows(GROWING)}
+
+
+def fallen(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {what: (was, after.get(what)) for what, was in before.items() if after.get(what, -1) < was}
+
+
+@pytest.mark.parametrize("table", LEDGERS)
+def test_b10_a_worker_only_reads_a_ledger(used: Core, worker: Session, table: str) -> None:
+    (column,) = worker.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 LIMIT 1",
+        [f"pricing.{table}"],
+    ).fetchone() or ("",)
+    worker.execute(f"SELECT * FROM pricing.{table}")
+    before = used.rows(FINGERPRINT)
+    for statement in (
+        f"INSERT INTO pricing.{table} DEFAULT VALUES",
+        f"INSERT INTO pricing.{table} SELECT * FROM pricing.{table} ON CONFLICT DO NOTHING",
+        f"UPDATE pricing.{table} SET {column} = {column}",
+        f"DELETE FROM pricing.{table}",
+        f"TRUNCATE pricing.{table} CASCADE",
+        f"MERGE INTO pricing.{table} t USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE",
+        f"COPY pricing.{table} FROM STDIN",
+        f"SELECT * FROM pricing.{table} FOR UPDATE",
+        f"CREATE RULE mine AS ON INSERT TO pricing.{table} DO INSTEAD NOTHING",
+        f"CREATE TRIGGER mine BEFORE INSERT ON pricing.{table} EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            worker.execute(statement)
+    assert used.rows(FINGERPRINT) == before
+
+
+def test_b10_a_task_reserves_at_least_a_byte(used: Core, worker: Session) -> None:
+    """A worker writes tasks: one that takes less than nothing would give the quota back."""
+    for size in (0, -1, -(2**62)):
+        with pytest.raises(errors.CheckViolation, match="estimate_is_positive"):
+            worker.execute(
+                "UPDATE pricing.api_call_queue_live SET est_bytes = %s WHERE status = 'pending'", [size]
+            )
+
+
+@pytest.mark.parametrize("said", [-1, -(2**62), 2**30 + 1, 2**63 - 1, None])
+def test_b12_an_answer_takes_bytes_that_an_answer_can_take(
+    used: Core, worker: Session, said: int | None
+) -> None:
+    open_call = used.one("SELECT min(call_id) FROM pricing.collector_call_log WHERE finished_at IS NULL")
+    before = used.rows(FINGERPRINT)
+    with pytest.raises(errors.InvalidParameterValue, match="an answer does not take"):
+        worker.execute("SELECT pricing.settle_call(%s, 'ok', 200, %s)", [open_call, said])
+    assert used.rows(FINGERPRINT) == before
+    assert worker.execute("SELECT pricing.settle_call(%s, 'ok', 200, 0)", [open_call]).fetchone() == (True,)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pricing.count_units('twelvedata', pricing.clock() + interval '1 day')",
+        "SELECT pricing.count_units('twelvedata', '2000-01-01')",
+        "SELECT pricing.move_calls(pricing.clock(), interval '1 hour')",
+        "SELECT pricing.move_providers(pricing.clock(), interval '-1 hour')",
+        "SELECT pricing.move_times(pricing.clock(), interval '1 hour')",
+        "SELECT pricing.note_step(pricing.clock(), '2100-01-01', interval '70 years')",
+        "SELECT pricing.note_duty('prune', NULL, NULL, '2000-01-01')",
+        "SELECT pricing.note_duty('follow_clock', '2000-01-01', NULL, '2100-01-01')",
+        "SELECT pricing.learn_size(c, '2000-01-01') FROM pricing.collector_call_log c WHERE c.wire_bytes > 0",
+        "SELECT pricing.open_breaker('twelvedata', 'x')",
+        "SELECT pricing.lose_probe('twelvedata', 1)",
+        "SELECT pricing.heed_units_left('twelvedata', 'default', 1, '2100-01-01')",
+    ],
+)
+def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Session, statement: str) -> None:
+    before = used.rows(FINGERPRINT)
+    with pytest.raises(errors.InsufficientPrivilege):
+        worker.execute(statement)
+    assert used.rows(FINGERPRINT) == before
+
+
+def test_b10_what_has_the_owners_rights_is_known(worker: Session) -> None:
+    found = worker.execute(
+        "SELECT p.proname, count(*), bool_or(p.prorettype = 'trigger'::regtype) FROM pg_proc p"
+        " WHERE p.pronamespace = 'pricing'::regnamespace AND p.prosecdef GROUP BY 1"
+    ).fetchall()
+    assert {name: count for name, count, _ in found} == dict.fromkeys(WRITERS | OTHER_DEFINERS, 1)
+    assert [name for name, _, fires in found if fires] == ["make_storage"]
+
+
+OPEN = "(SELECT min(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NULL)"
+SETTLED = "(SELECT max(c.call_id) FROM pricing.collector_call_log c WHERE c.finished_at IS NOT NULL)"
+CALLS = [OPEN, SETTLED]
+PROVIDERS = ["'twelvedata'", "'mfapi'"]
+BYTES = ["-1", "-1000000000", "0", "5000", "9223372036854775807"]
+KEYS = ["'{default}'", "'{default,made_up}'", "NULL"]
+# What a function takes by its arguments' names, or else by their types.
+NAMED = {
+    **dict.fromkeys(("wanted_provider", "from_provider", "provider"), PROVIDERS),
+    **dict.fromkeys(
+        ("settled", "judged", "finished", "answered", "held", "from_call", "lost", "failed_probe"), CALLS
+    ),
+    **dict.fromkeys(("bytes", "wire_bytes", "more_bytes"), BYTES),
+    **dict.fromkeys(("names", "keys"), KEYS),
+    "wanted_key": ["'default'", "'made_up'"],
+    "result": ["'ok'", "'failed'", "'unknown'"],
+    "max_calls": ["1", "100", "2147483647", "-1", "NULL"],
+}
+HOSTILE = {
+    "text": [
+        "'twelvedata'",
+        "'mfapi'",
+        "'default'",
+        "'equity_quote'",
+        "'S1'",
+        "'ok'",
+        "''",
+        "NULL",
+        "repeat('x', 10000)",
+    ],
+    "text[]": ["'{twelvedata}'", "'{default,made_up}'", "'{equity_quote}'", "'{S1,S2}'", "'{}'", "NULL"],
+    "integer": ["-2147483648", "-1", "0", "1", "200", "2147483647", "NULL"],
+    "smallint": ["-1", "0", "NULL"],
+    "bigint": [OPEN, OPEN, SETTLED, "-9223372036854775808", "-1", "0", "9223372036854775807", "NULL"],
+    "bigint[]": [f"ARRAY[{OPEN}]", "ARRAY(SELECT q.id FROM pricing.api_call_queue_live q)", "'{}'", "NULL"],
+    "integer[]": ["'{-2147483648,0}'", "'{2147483647}'", "NULL"],
+    "timestamp with time zone": [
+        "'-infinity'",
+        "'infinity'",
+        "'2000-01-01'",
+        "'2100-01-01'",
+        "pricing.clock()",
+        "NULL",
+    ],
+    "interval": ["'-100 years'", "'100 years'", "'infinity'", "'-infinity'", "'0'", "NULL"],
+    "date": ["'-infinity'", "'infinity'", "'2000-01-01'", "NULL"],
+    "date[]": ["'{-infinity}'", "'{2000-01-01}'", "NULL"],
+    "boolean": ["true", "false", "NULL"],
+    "jsonb": ["'{}'", "'[]'", "NULL"],
+    "numeric": ["-1", "'NaN'", "1e100", "NULL"],
+    "double precision": ["-1", "'NaN'", "'infinity'", "NULL"],
+    "uuid": [
+        "(SELECT q.claim_token FROM pricing.api_call_queue_live q WHERE q.call_id = " + OPEN + " LIMIT 1)",
+        "NULL",
+    ],
+    **{
+        f"pricing.{table}": [f"(SELECT t FROM pricing.{table} t ORDER BY 1 LIMIT 1)", "NULL"]
+        for table in (
+            "provider_state",
+            "collector_call_log",
+            "provider_limits",
+            "provider_keys",
+            "data_collectors",
+            "outages",
+        )
+    },
+}
+
+
+def attacks(chance: random.Random, arguments: list[tuple[str, str]], times: int) -> list[str]:
+    """Argument lists of hostile values, all of the right types."""
+    return [
+        ", ".join(
+            f"({chance.choice(NAMED.get(name) or HOSTILE.get(kind, ['NULL']))})::{kind}"
+            for name, kind in arguments
+        )
+        for _ in range(times if arguments else 1)
+    ]
+
+
+def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Session, clock: Clock) -> None:
+    """Each that it may execute, with hostile arguments: no count falls, no key gets room, and only known ones write."""
+    functions = worker.execute(
+        "SELECT p.proname, p.oid::regproc::text, coalesce(p.proargnames[:p.pronargs], '{}'),"
+        " ARRAY(SELECT format_type(a, NULL) FROM unnest(p.proargtypes) AS a)"
+        " FROM pg_proc p WHERE p.pronamespace = 'pricing'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE')"
+        " AND p.prorettype <> 'trigger'::regtype ORDER BY p.oid::regprocedure::text"
+    ).fetchall()
+    assert len(functions) > 200
+    chance = random.Random(0)
+    before, prints = standing(used), used.rows(FINGERPRINT)
+    ran, writers = set(), set()
+    for name, function, names, kinds in functions:
+        tried = attacks(chance, list(zip(names, kinds, strict=True)), 40 if name in WRITERS else 8)
+        for arguments in tried:
+            try:
+                worker.execute(f"SELECT count(*) FROM {function}({arguments}) AS x")
+            except psycopg.Error:
+                continue
+            ran.add(name)
+            if name in WRITERS | CALLERS:
+                after = standing(used)
+                assert fallen(before, after) == {}, (name, arguments)
+                before = after
+        after, now = standing(used), used.rows(FINGERPRINT)
+        assert fallen(before, after) == {}, (name, tried)
+        if now != prints:
+            writers.add(name)
+        before, prints = after, now
+    assert ran > WRITERS, "each of them ran"
+    assert writers <= WRITERS | CALLERS
+
+    # Nothing that was left behind lets more through either, now or when the minute is over.
+    used.rows("UPDATE pricing.provider_keys SET blocked_until = NULL, throttles = 0, is_active = true")
+    used.rows("UPDATE pricing.provider_state SET breaker = 'closed', breaker_until = NULL, probe_call = NULL")
+    for _ in range(3):
+        used.enqueue(QUOTE, *(f"S{number}" for number in range(60)))
+        for provider in (TWELVEDATA, MFAPI):
+            worker.execute("SELECT pricing.claim_calls(%s, 'w', 100) FROM generate_series(1, 20)", [provider])
+        standing(used)
+        clock.advance(61)

@@ -1,0 +1,113 @@
+"""What a client or a reader can make the database keep (B7): nothing of unknown symbols, no more than its caps."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.integration.test_roles import a_login, a_session
+from pricing_pipeline_tests.patience import PATIENCE
+
+template = sample_template
+pytestmark = pytest.mark.usefixtures("still")
+
+TABLES = (
+    "pair_requests",
+    "pair_views",
+    "read_charges",
+    "demand",
+    "instruments",
+    "user_allowances",
+    "warnings",
+)
+
+
+def counted(core: Core) -> dict[str, Any]:
+    return {table: core.one(f"SELECT count(*) FROM pricing.{table}") for table in TABLES}
+
+
+def caps(core: Core, per_user: int, per_minute: int) -> None:
+    core.rows(
+        "UPDATE pricing.user_caps SET pairs_per_user = :per_user, new_pairs_per_minute = :per_minute",
+        per_user=per_user,
+        per_minute=per_minute,
+    )
+
+
+@pytest.mark.parametrize("role", ["pricing_client", "pricing_reader"])
+@pytest.mark.parametrize(
+    "read",
+    ["pricing.price('X' || n)", "pricing.document('earned', 'X' || n)", "pricing.price(repeat('x', n))"],
+)
+def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
+    core: Core, server: TestServer, database_url: str, role: str, read: str
+) -> None:
+    """It was 22,000 views of symbols that do not exist."""
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('earned', 'earnings', 60)"
+    )
+    before = counted(core)
+    with a_session(server, database_url, role) as (_, session):
+        session.execute(f"SELECT {read} FROM generate_series(1, 500) AS n")
+    core.enqueue_due()
+    assert counted(core) == before
+
+
+def test_b7_what_is_known_leaves_one_view_of_each_and_reads_within_the_caps(
+    core: Core, server: TestServer, database_url: str
+) -> None:
+    caps(core, 10, 10)
+    core.rows(
+        "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
+        " VALUES ('earned', 'earnings', 60)"
+    )
+    core.rows(
+        "INSERT INTO pricing.instruments (asset_class, symbol)"
+        " SELECT 'equity', 'R' || n FROM generate_series(1, 100) AS n"
+    )
+    kinds = "SELECT kind, count(*) FROM pricing.pair_requests GROUP BY 1 ORDER BY 1"
+    with a_session(server, database_url, "pricing_client") as (_, session):
+        for _ in range(3):
+            session.execute("SELECT pricing.document('earned', 'R' || n) FROM generate_series(1, 100) AS n")
+            assert [tuple(row) for row in core.rows(kinds)] == [("read", 10), ("seen", 100)]
+        core.enqueue_due()
+        session.execute("SELECT pricing.document('earned', 'R' || n) FROM generate_series(1, 100) AS n")
+    assert core.rows(kinds) == []
+    assert core.one("SELECT count(*) FROM pricing.pair_views") == 100
+    assert core.one("SELECT sum(pairs) FROM pricing.read_charges") == 10
+
+
+@pytest.mark.parametrize(("act", "table"), [("heartbeat", "active_subscriptions"), ("hold", "holdings")])
+def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
+    core: Core, server: TestServer, database_url: str, act: str, table: str
+) -> None:
+    """Counted before one session waited for the other, nine of six pairs each made 54 of 10."""
+    caps(core, 10, 10_000)
+    outcomes: list[str] = []
+    barrier = threading.Barrier(9)
+
+    def begin(number: int, url: str) -> None:
+        with psycopg.connect(url, autocommit=True) as session:
+            barrier.wait(PATIENCE)
+            try:
+                session.execute(
+                    f"SELECT pricing.{act}(%s, %s)", [[QUOTE] * 6, [f"S{number}{n}" for n in range(6)]]
+                )
+                outcomes.append("begun")
+            except psycopg.Error as error:
+                outcomes.append(str(error.sqlstate))
+
+    with a_login(server, database_url, "pricing_client") as (_, url):
+        threads = [threading.Thread(target=begin, args=(number, url)) for number in range(9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert sorted(outcomes) == ["53400"] * 8 + ["begun"]
+    assert core.one(f"SELECT count(*) FROM pricing.{table}") == 6
