@@ -36,6 +36,11 @@ class KeyEchoes:
         # The longest first: one may begin like another.
         ordered = sorted(set(keys), key=len, reverse=True)
         self._forms = [form for key in ordered if len(key) >= LEAST_UNMISTAKABLE for form in _forms(key)]
+        self._plain = [
+            re.compile(re.escape(key.encode()), re.IGNORECASE)
+            for key in ordered
+            if len(key) >= LEAST_UNMISTAKABLE
+        ]
         self._short = [form for key in ordered if len(key) < LEAST_UNMISTAKABLE for form in _forms(key)]
 
     def blot_body(self, body: bytes) -> bytes:
@@ -53,10 +58,12 @@ class KeyEchoes:
         return text if blotted is encoded else blotted.decode("utf-8", "surrogatepass")
 
     def blot_where_plain(self, body: bytes) -> bytes:
-        """As `blot_body`, but only if a key is there as it is: to look for all forms takes as long as reading."""
+        """An answer without the keys that are there as they are: to look for all forms takes as long as reading."""
         lowered = body.lower()
-        has_any = any(form.text in lowered for form in self._forms if form.is_plain)
-        return self.blot_body(body) if has_any else body
+        if any(form.text in lowered for form in self._forms if form.is_plain):
+            for key in self._plain:
+                body = key.sub(BLOT, body)
+        return body
 
 
 class _Form:
