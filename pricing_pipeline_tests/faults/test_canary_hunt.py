@@ -149,9 +149,10 @@ def answers(key: str) -> dict[str, bytes]:
         "STAMP": plain_head("200 OK") + quote(symbol="STAMP", timestamp=None, datetime=text),
     }
     for n, form in enumerate(forms):
-        symbol = f"CLOSE{n}"
-        body = quote(symbol=symbol, close=form.decode("latin-1"), pad=PADDING)
-        found[symbol] = plain_head("200 OK", headers) + body
+        one = form.decode("latin-1")
+        found[f"CLOSE{n}"] = plain_head("200 OK", headers) + quote(symbol=f"CLOSE{n}", close=one, pad=PADDING)
+        told = json.dumps({"status": "error", "code": 404, "message": f"**symbol** not found: {one}"})
+        found[f"TOLD{n}"] = plain_head("404 No") + told.encode()
     return found
 
 
@@ -168,7 +169,9 @@ def bars(key: str) -> bytes:
 
 
 def profile(key: str) -> bytes:
-    text = " ".join(form(key).decode("latin-1") for form in FORMS.values())
+    """One that is stored: only what is escaped spoils an answer as a whole."""
+    names = ("plain", "lower", "upper", "hexadecimal", "first half", "last half", "base64 behind 1 bytes")
+    text = " ".join(FORMS[name](key).decode() for name in names)
     given = {"symbol": "DOCUMENT", "companyName": key, "currency": "USD", "exchange": "N"}
     return json.dumps([given | {"description": text, "website": f"https://x/?apikey={key}"}]).encode()
 
@@ -296,14 +299,14 @@ class Home:
 
 @contextlib.contextmanager
 def watching_processes(hunt: Hunt) -> Iterator[None]:
-    """Search the arguments of all processes, again and again."""
-    over = threading.Event()
+    """Collect the arguments of all processes, again and again, and search them in the end."""
+    over, seen = threading.Event(), set()
 
     def watch() -> None:
-        while not over.wait(0.1):
+        while not over.wait(0.2):
             for process in psutil.process_iter():
                 with contextlib.suppress(psutil.Error):
-                    hunt.look("arguments of a process", "\0".join(process.cmdline()))
+                    seen.add(tuple(process.cmdline()))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -312,6 +315,7 @@ def watching_processes(hunt: Hunt) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+    hunt.look("arguments of processes", str(seen))
 
 
 EVENTS = """
