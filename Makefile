@@ -74,7 +74,7 @@ test-bench: install-test ## Run every benchmark at its smallest, to see that it 
 # What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
-		--ignore-glob='*/test_embedded*.py' --ignore-glob='*/test_own_files.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' \
+		--ignore-glob='*/test_embedded*.py' --ignore-glob='*/test_own_files.py' --ignore-glob='*/test_supervisor.py' --ignore-glob='*/test_sandbox_*.py' --ignore-glob='*/test_violence.py' --ignore-glob='*/test_bad_starts.py' --ignore-glob='*/test_canary_hunt.py' \
 		pricing_pipeline_tests/integration $(FAULTS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)

@@ -5,7 +5,6 @@ Nothing is written here; settling.py stores what is believed and has the quarant
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -25,6 +24,7 @@ from pricing_pipeline.domain import (
 )
 from pricing_pipeline.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.plausibility import judge
+from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
 from pricing_pipeline.rebasing import Turn
 from pricing_pipeline.restatement import Restatement, RestatementKind
@@ -82,10 +82,6 @@ def is_level_doubted(verdict: Verdict | None) -> bool:
     return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
 
 
-_MOST_REJECTED = 100
-"""Refused values of one symbol and answer that are kept one by one; of more, the number is kept."""
-
-
 def doubts(
     answer: Answer,
     verdicts: Mapping[str, Verdict],
@@ -96,7 +92,7 @@ def doubts(
 
     `actions` are those of the answer that cannot be true.
     """
-    rejected = _capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
+    rejected = capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
     shown = {value.symbol for value in rejected}
     whole = [
         failure
@@ -104,28 +100,6 @@ def doubts(
         if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
     ]
     return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
-
-
-def _capped(rejected: Sequence[RejectedValue]) -> list[RejectedValue]:
-    """A hundred of each symbol; of more, how many there are, and the first."""
-    kept: list[RejectedValue] = []
-    for symbol, values in _by_symbol(rejected).items():
-        more = values[_MOST_REJECTED:]
-        kept += values[:_MOST_REJECTED]
-        if len(more) == 1:
-            kept += more
-        elif more:
-            count = sum(value.count for value in more)
-            reason = f"{count} more values cannot be true; the first: {more[0].reason}"
-            kept.append(RejectedValue(symbol, None, reason, "more values", count))
-    return kept
-
-
-def _by_symbol(rejected: Iterable[RejectedValue]) -> Mapping[str, list[RejectedValue]]:
-    found: defaultdict[str, list[RejectedValue]] = defaultdict(list)
-    for value in rejected:
-        found[value.symbol].append(value)
-    return found
 
 
 def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:

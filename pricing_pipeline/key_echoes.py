@@ -36,6 +36,11 @@ class KeyEchoes:
         # The longest first: one may begin like another.
         ordered = sorted(set(keys), key=len, reverse=True)
         self._forms = [form for key in ordered if len(key) >= LEAST_UNMISTAKABLE for form in _forms(key)]
+        self._plain = [
+            re.compile(re.escape(key.encode()), re.IGNORECASE)
+            for key in ordered
+            if len(key) >= LEAST_UNMISTAKABLE
+        ]
         self._short = [form for key in ordered if len(key) < LEAST_UNMISTAKABLE for form in _forms(key)]
 
     def blot_body(self, body: bytes) -> bytes:
@@ -53,10 +58,12 @@ class KeyEchoes:
         return text if blotted is encoded else blotted.decode("utf-8", "surrogatepass")
 
     def blot_where_plain(self, body: bytes) -> bytes:
-        """As `blot_body`, but only if a key is there as it is: to look for all forms takes as long as reading."""
+        """An answer without the keys that are there as they are: to look for all forms takes as long as reading."""
         lowered = body.lower()
-        has_any = any(form.text in lowered for form in self._forms if form.is_plain)
-        return self.blot_body(body) if has_any else body
+        if any(form.text in lowered for form in self._forms if form.is_plain):
+            for key in self._plain:
+                body = key.sub(BLOT, body)
+        return body
 
 
 class _Form:
@@ -119,20 +126,23 @@ def _in_base64(key: bytes) -> Iterator[str]:
 
 
 def _blotted(text: bytes, forms: list[_Form]) -> bytes:
-    text = _without(text, forms)
-    disguised = text
+    spans = _spans(text, forms)
+    # Parts are left in: what is escaped may be the rest of one.
+    lengths = {len(form.text) for form in forms}
+    whole = [(start, end) for start, end in spans if end - start in lengths]
+    disguised = _without(text, whole)
+    plain = _size(_spans(disguised, forms), disguised) if whole else _size(spans, text)
     for _ in range(_NESTED):
-        bare = _ESCAPED.sub(_plain_character, disguised) if _may_be_escaped(disguised) else disguised
+        bare = _bare(disguised)
         if bare == disguised:
             break
         disguised = bare
-        if _spans(disguised, forms):
+        if _size(_spans(disguised, forms), disguised) > plain:
             return BLOT
-    return text
+    return _without(text, spans)
 
 
-def _without(text: bytes, forms: list[_Form]) -> bytes:
-    spans = _spans(text, forms)
+def _without(text: bytes, spans: list[tuple[int, int]]) -> bytes:
     if not spans:
         return text
     parts, at = [], 0
@@ -143,9 +153,22 @@ def _without(text: bytes, forms: list[_Form]) -> bytes:
     return b"".join([*parts, text[at:]])
 
 
+def _size(spans: list[tuple[int, int]], text: bytes) -> int:
+    """How many characters of keys the spans have, escaped ones as one."""
+    size, at = 0, 0
+    for start, end in sorted(spans):
+        size += len(_bare(text[max(start, at) : end]))
+        at = max(at, end)
+    return size
+
+
 def _spans(text: bytes, forms: list[_Form]) -> list[tuple[int, int]]:
     lowered = text.lower()
     return [span for form in forms for span in form.spans(lowered)]
+
+
+def _bare(text: bytes) -> bytes:
+    return _ESCAPED.sub(_plain_character, text) if _may_be_escaped(text) else text
 
 
 def _may_be_escaped(text: bytes) -> bool:

@@ -20,8 +20,6 @@ from pricing_pipeline.domain import Adjustment, Call, Observation, RejectedValue
 from pricing_pipeline.exact import to_decimal
 from pricing_pipeline.knowledge import Doubt, Doubted, Point, Rival
 
-MAX_BODY = 1_000_000
-"""Bytes of an answer that are kept, before they are packed."""
 _MAX_VALUE = 100
 
 
@@ -120,19 +118,20 @@ def hold(
     values: Sequence[Doubted | RejectedValue | SymbolFailure],
     body: bytes,
     http_status: int | None,
+    body_size: int | None = None,
 ) -> int:
     """Keep values of one call within the caller's transaction; returns how many are new.
 
-    A SymbolFailure stands for a symbol whose answer was refused before it gave a value. `body` is the whole answer,
-    without API keys.
+    A SymbolFailure stands for a symbol whose answer was refused before it gave a value. `body` is the answer without
+    API keys, or its beginning where `body_size` is more.
     """
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
         "held": json.dumps([_row(value) for value in values]),
-        "body": zlib.compress(body[:MAX_BODY]) if body else None,
-        "body_size": len(body),
+        "body": zlib.compress(body) if body else None,
+        "body_size": len(body) if body_size is None else body_size,
         "http_status": http_status,
     }
     return int(connection.execute(query("quarantine.hold"), parameters).scalar_one())
@@ -241,7 +240,7 @@ def decide(
 
 
 def body(connection: Connection, value_id: int) -> bytes | None:
-    """The answer that first brought a held value, cut at MAX_BODY; None when it is not kept (any more)."""
+    """The answer that first brought a held value, cut at MAX_EVIDENCE; None when it is not kept (any more)."""
     row = connection.execute(query("quarantine.body"), {"value_id": value_id}).one_or_none()
     return None if row is None else zlib.decompress(row.body)
 

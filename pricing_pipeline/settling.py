@@ -282,7 +282,8 @@ def _store(
     failures = [failure for failure in answer.failures if failure.symbol in ids]
     doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
-        quarantine.hold(connection, call, doubts, fetched.evidence, fetched.http_status)
+        size = len(fetched.body)
+        quarantine.hold(connection, call, doubts, fetched.evidence, fetched.http_status, size)
     failures += judgement.unserved(call, answer, verdicts, stored, turns, asked)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}

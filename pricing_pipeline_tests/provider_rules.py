@@ -24,6 +24,7 @@ SHARED = frozenset(
         "noise",
         "splits",
         "transport",
+        "unpacking",
         "values",
     }
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +37,12 @@ MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
 MAX_VALUES = 1_000_000
 """Values that one answer may have; mfapi's list of all schemes has half as many."""
+MAX_ROWS = 100_000
+"""Rows that one answer may have: twice as many as are asked for with any call."""
+MAX_DAYS = 50_000
+"""Days of one symbol: two hundred years of trading."""
+MAX_DOCUMENTS = 2000
+"""Documents of one symbol and kind, or dividends: one a week for forty years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,10 @@ def _read_json(provider: str, body: bytes) -> object:
         raise SchemaDrift(
             f"{provider} sent more than the {MAX_VALUES} values that one answer may have. Nothing of it was read."
         )
+    if body.count(b"{") > MAX_ROWS:
+        raise SchemaDrift(
+            f"{provider} sent more than the {MAX_ROWS} rows that one answer may have. Nothing of it was read."
+        )
     return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
 
 
@@ -170,6 +181,12 @@ def _drift(error: ValidationError, data: object, what: str, place: str) -> Schem
         f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
         "The provider may have changed its API; nothing was stored."
     )
+
+
+def check_count(count: int, what: str, most: int = MAX_DOCUMENTS) -> None:
+    """Raise SchemaDrift for more documents, dividends or days than anything has."""
+    if count > most:
+        raise SchemaDrift(f"{what} has {count} entries, more than {most}; nothing was stored.")
 
 
 def validate_rows(
@@ -373,3 +390,25 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
             "This is a fault of its parser; please report it with the recorded answer."
         )
     return answer
+
+
+_MOST_REJECTED = 100
+"""Refused values of one symbol and answer that are kept one by one; of more, the number is kept."""
+
+
+def capped(rejected: Sequence[RejectedValue]) -> list[RejectedValue]:
+    """A hundred of each symbol; of more, how many there are, and the first."""
+    by_symbol: defaultdict[str, list[RejectedValue]] = defaultdict(list)
+    for value in rejected:
+        by_symbol[value.symbol].append(value)
+    kept: list[RejectedValue] = []
+    for symbol, values in by_symbol.items():
+        more = values[_MOST_REJECTED:]
+        kept += values[:_MOST_REJECTED]
+        if len(more) == 1:
+            kept += more
+        elif more:
+            count = sum(value.count for value in more)
+            reason = f"{count} more values cannot be true; the first: {more[0].reason}"
+            kept.append(RejectedValue(symbol, None, reason, "more values", count))
+    return kept

@@ -8,7 +8,6 @@ retries are decided elsewhere, before and after.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -35,6 +34,7 @@ from pricing_pipeline.key_echoes import KeyEchoes
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
+    capped,
     check_answer,
     key_setting,
     refusal,
@@ -52,6 +52,7 @@ from pricing_pipeline.providers.transport import (
     is_literal,
     is_public,
 )
+from pricing_pipeline.providers.unpacking import BrokenGzip, UnknownEncoding, UnpackedTooLarge, Unpacker
 
 try:
     _VERSION = version("pricing-pipeline")
@@ -69,6 +70,13 @@ DEFAULT_KEY_NAME = "default"
 DEADLINE_SECONDS = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 """Cap on one answer, on the wire and unpacked. The largest is mfapi's list of all schemes, of some 10 MB."""
+
+MAX_DOCUMENT_BYTES = 2 * 1024 * 1024
+"""Cap on an answer with documents, which are looked through for keys in every form. The largest have some 100 kB."""
+MAX_EVIDENCE = 1_000_000
+"""Bytes of an answer that are kept for people."""
+_MOST_OF_AN_ERROR = 64 * 1024
+"""Bytes of an answer without data that are looked at: of what it says, a sentence is told."""
 
 _SHORT_ANSWER = 4096
 """Bytes of a good answer that is looked through for keys in every form before it is read."""
@@ -95,8 +103,8 @@ class Fetched:
 
     @property
     def evidence(self) -> bytes:
-        """What came, for people: unpacked, and every key in it blotted out."""
-        return self.hide_keys(self.body)
+        """The beginning of what came, for people: unpacked, and every key in it blotted out."""
+        return self.hide_keys(self.body[:MAX_EVIDENCE])
 
     @property
     def units_left(self) -> int | None:
@@ -204,7 +212,8 @@ class ProviderClient:
             return Fetched(Answer(failures=unknown))
         self._check_batch(fetcher, len(sent), window)
         request = self.provider.build(fetcher, sent, window, now=now)
-        response, unannounced = self._send(request, self._key(key_name))
+        most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
+        response, unannounced = self._send(request, self._key(key_name), most)
         response = self._without_key(response, is_document=fetcher.is_document)
         try:
             answer = self._read(fetcher, sent, window, response, now)
@@ -215,13 +224,9 @@ class ProviderClient:
         except Exception as error:  # the parser's own fault; what has arrived is booked all the same
             message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
             raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
-        failures = tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures)
-        rejected = tuple(
-            replace(item, reason=self._scrub(item.reason), text=self._scrub(item.text))
-            for item in answer.rejected
-        )
+        answer = self._scrubbed(answer)
         return Fetched(
-            answer=replace(answer, failures=failures + unknown, rejected=rejected),
+            answer=replace(answer, failures=answer.failures + unknown),
             http_status=response.status,
             wire_bytes=response.wire_bytes,
             content_length_missing=unannounced,
@@ -276,10 +281,10 @@ class ProviderClient:
             )
         return keys[name]
 
-    def _send(self, request: Request, key: SecretStr | None) -> tuple[Response, bool]:
+    def _send(self, request: Request, key: SecretStr | None, max_bytes: int) -> tuple[Response, bool]:
         """Exchange bytes. Also says whether the server left the answer's size unannounced."""
         headers = self.provider.authorize(key.get_secret_value()) if key else {}
-        with self._transport.exchange(seconds=self._deadline, max_bytes=self._max_bytes) as exchange:
+        with self._transport.exchange(seconds=self._deadline, max_bytes=max_bytes) as exchange:
             seen: list[int] = []
             try:
                 return self._stream(request, headers, exchange, seen)
@@ -299,7 +304,7 @@ class ProviderClient:
             for raw_name, raw_value in answer.headers:
                 name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
                 told[name] = f"{told[name]}, {value}" if name in told else value
-            unpack = _Unpacker(told.get("content-encoding", ""), self._max_bytes)
+            unpack = Unpacker(told.get("content-encoding", ""), exchange.max_bytes)
             for chunk in answer.iter_stream():
                 unpack.feed(chunk)
             response = Response(
@@ -313,18 +318,21 @@ class ProviderClient:
         match fault:
             case DeadlinePassed() | httpcore.TimeoutException():
                 message = f"{name} gave no complete answer within {self._deadline:g} s ({arrived})"
-            case WireBudgetSpent() | _UnpackedTooLarge():
+            case WireBudgetSpent() if not exchange.has_head:
                 kind = SchemaDrift
-                message = f"{name} sent more than the {self._max_bytes} bytes that one answer may have"
+                message = f"{name} sent headers or interim answers without end ({arrived})"
+            case WireBudgetSpent() | UnpackedTooLarge():
+                kind = SchemaDrift
+                message = f"{name} sent more than the {exchange.max_bytes} bytes that one answer may have"
             case AddressRefused():
                 message = (
                     f"{name} was not asked: {fault}. If that is meant, write the address itself into "
                     "its base URL"
                 )
-            case _UnknownEncoding():
+            case UnknownEncoding():
                 kind = SchemaDrift
                 message = f"{name} answered in the unasked encoding {said(self._scrub(str(fault)))!r}"
-            case _BrokenGzip():
+            case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
                 message = (
@@ -341,6 +349,25 @@ class ProviderClient:
             "Correct the symbol, or route it to another provider.",
         )
 
+    def _scrubbed(self, answer: Answer) -> Answer:
+        """The answer without keys in what it quotes. Bars by columns quote nothing."""
+        observations = answer.observations
+        if isinstance(observations, tuple) and any(row.quality for row in observations):
+            observations = tuple(
+                replace(row, quality=self._scrub(row.quality)) if row.quality else row for row in observations
+            )
+        return replace(
+            answer,
+            observations=observations,
+            failures=tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures),
+            rejected=tuple(
+                replace(item, reason=self._scrub(item.reason), text=self._scrub(item.text))
+                for item in capped(answer.rejected)
+            ),
+            unconfirmed=answer.unconfirmed
+            and replace(answer.unconfirmed, answer=self._scrubbed(answer.unconfirmed.answer)),
+        )
+
     def _scrub(self, text: str) -> str:
         """Providers may repeat the key they refuse; nobody else may."""
         return self._echoes.blot_text(text)
@@ -352,7 +379,10 @@ class ProviderClient:
         could be part of a price is left in the body, for prices must not change. Of a long list of prices only what
         leaves it is looked through for every form of a key: that would take as long as to read it.
         """
-        is_list = 200 <= response.status < 300 and len(response.body) > _SHORT_ANSWER and not is_document
+        if not 200 <= response.status < 300:
+            response = replace(response, body=response.body[:_MOST_OF_AN_ERROR])
+            is_document = True
+        is_list = len(response.body) > _SHORT_ANSWER and not is_document
         hide = self._echoes.blot_where_plain if is_list else self._echoes.blot_body
         headers = response.headers
         together = "\n".join(headers.values())
@@ -371,18 +401,6 @@ def _target(request: Request) -> bytes:
     return f"{path}?{urlencode(request.params)}".encode() if request.params else path.encode()
 
 
-class _UnpackedTooLarge(Exception):
-    """The body unpacks to more than is allowed."""
-
-
-class _UnknownEncoding(Exception):
-    """The body is packed in a way that we did not offer."""
-
-
-class _BrokenGzip(Exception):
-    """The packed body is damaged or incomplete."""
-
-
 _FAULTS = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
@@ -391,45 +409,10 @@ _FAULTS = (
     DeadlinePassed,
     WireBudgetSpent,
     AddressRefused,
-    _UnpackedTooLarge,
-    _UnknownEncoding,
-    _BrokenGzip,
+    UnpackedTooLarge,
+    UnknownEncoding,
+    BrokenGzip,
 )
-
-
-class _Unpacker:
-    """Unpacks a body as it arrives and never holds more than `limit` bytes: a gzip bomb ends early."""
-
-    def __init__(self, encoding: str, limit: int) -> None:
-        self._limit = limit
-        self._body = bytearray()
-        self._fed = False
-        self._inflate: zlib._Decompress | None = None
-        match encoding.strip().lower():
-            case "" | "identity":
-                pass
-            case "gzip" | "x-gzip":
-                self._inflate = zlib.decompressobj(wbits=31)
-            case other:
-                raise _UnknownEncoding(other)
-
-    def feed(self, chunk: bytes) -> None:
-        self._fed = True
-        if self._inflate is None:
-            self._body += chunk
-        else:
-            try:
-                self._body += self._inflate.decompress(chunk, self._limit + 1 - len(self._body))
-            except zlib.error as error:
-                raise _BrokenGzip(str(error)) from None
-        if len(self._body) > self._limit:
-            raise _UnpackedTooLarge
-
-    def finish(self) -> bytes:
-        # An empty body is valid without a gzip header: errors are often sent that way.
-        if self._inflate is not None and self._fed and not self._inflate.eof:
-            raise _BrokenGzip("incomplete")
-        return bytes(self._body)
 
 
 def _checked_keys(

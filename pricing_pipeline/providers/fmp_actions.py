@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue
-from pricing_pipeline.providers.base import Schema, validate_rows
+from pricing_pipeline.providers.base import Schema, check_count, validate_rows
 from pricing_pipeline.providers.values import (
     Implausible,
     Number,
@@ -58,10 +58,12 @@ _Found = tuple[Document, CorporateAction] | RejectedValue
 
 
 def actions_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
-    """One symbol's rows as documents, and those of days that have come as actions. Raises SchemaDrift if none is one.
+    """One symbol's rows as documents, and those of days that have come as actions.
 
     Two payments of one day that differ are both rejected: whether they add up or one corrects the other is not said.
+    Raises SchemaDrift if none is one, or for too many.
     """
+    check_count(len(rows), what)
     model = _Dividend if fetcher is Fetcher.DIVIDENDS else _Split
     found = [_read(row) for row in validate_rows(model, rows, symbol, what, place="rows")]
     answer = settle_documents(symbol, [one if isinstance(one, RejectedValue) else one[0] for one in found])

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pricing_pipeline.domain import Answer, Document, Fetcher, RejectedValue
-from pricing_pipeline.providers.base import Schema, SchemaT, validate_rows
+from pricing_pipeline.providers.base import Schema, SchemaT, check_count, validate_rows
 from pricing_pipeline.providers.values import Implausible, calendar_day, check_day, midnight, settle_documents
 
 _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -113,7 +113,8 @@ class _IncomeStatement(Schema):
 
 
 def documents_of(fetcher: Fetcher, symbol: str, rows: Sequence[object], what: str, now: datetime) -> Answer:
-    """One symbol's rows as documents. Raises SchemaDrift when every row is unlike its model."""
+    """One symbol's rows as documents. Raises SchemaDrift when every row is unlike its model, or for too many."""
+    check_count(len(rows), what)
 
     def read(
         model: type[SchemaT], of: Callable[[SchemaT, datetime], Document | RejectedValue]

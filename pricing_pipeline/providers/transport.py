@@ -25,6 +25,8 @@ Resolver = Callable[[str, int], Sequence[str]]
 """Host name and port -> IP addresses in the order to try them. Raises OSError."""
 
 MAX_CONNECTIONS = 10
+MAX_HEAD_BYTES = 256 * 1024
+"""What may arrive before the body: headers, and interim (1xx) answers, each of which costs as much as an answer."""
 # Below the idle timeout of common servers (nginx 75 s, Node 5 s after headers): a connection that the
 # server just closed would fail a call that costs credits.
 _KEEPALIVE_SECONDS = 4.0
@@ -53,6 +55,8 @@ class Exchange:
     deadline: float
     max_bytes: int
     received: int = 0
+    has_head: bool = False
+    """Whether the head of the answer is complete."""
 
     def remaining(self) -> float:
         """Seconds left. Raises DeadlinePassed if none are."""
@@ -64,7 +68,7 @@ class Exchange:
     def count(self, size: int) -> None:
         """Book bytes that arrived. Raises WireBudgetSpent when they are too many."""
         self.received += size
-        if self.received > self.max_bytes:
+        if self.received > (self.max_bytes if self.has_head else min(self.max_bytes, MAX_HEAD_BYTES)):
             raise WireBudgetSpent
 
 
@@ -199,6 +203,7 @@ class BoundedTransport:
             extensions={"timeout": {"pool": _current.require().remaining()}},
         )
         answer = self._pool.handle_request(request)
+        _current.require().has_head = True
         try:
             yield answer
         finally:

@@ -35,7 +35,7 @@ from pricing_pipeline.domain import (
     Window,
 )
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import Schema, said, validate
+from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, said, validate
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.splits import Ratio, Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
@@ -304,6 +304,7 @@ def _bars(chart: _Chart, meta: _Meta, unit: tuple[str, int]) -> list[Observation
 def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
     """The bars as they came, a hole without a close. Raises SchemaDrift if their columns do not match."""
     stamps, columns = series.timestamp or [], series.indicators.quote[0]
+    check_count(len(stamps), what, MAX_DAYS)
     given = (columns.open, columns.high, columns.low, columns.close, columns.volume)
     if any(column is not None and len(column) != len(stamps) for column in given):
         raise SchemaDrift(f"{what} has columns of other lengths than its time stamps; nothing was stored.")
@@ -380,7 +381,10 @@ def _differ(close: object, adjusted: object) -> bool:
     if not (_is_number(close) and _is_number(adjusted)):
         return False
     a, b = Decimal(close), Decimal(adjusted)
-    return a.is_finite() and b.is_finite() and abs(a - b) > abs(a) * _ROUNDED + _LAST_PLACE
+    try:
+        return a.is_finite() and b.is_finite() and abs(a - b) > abs(a) * _ROUNDED + _LAST_PLACE
+    except ArithmeticError:
+        return False  # such a close is refused by itself
 
 
 def _is_number(figure: object) -> TypeGuard[int | Decimal]:
@@ -402,9 +406,11 @@ def _with_actions(
     """
     if not chart.tells_actions:
         return answer
+    dividends_told = series.events.dividends if series.events else {}
+    check_count(len(dividends_told), f"yahoo's list of dividends of {meta.symbol}")
     paid: defaultdict[date, set[Decimal]] = defaultdict(set)
     rejected = []
-    for raw in series.events.dividends.values() if series.events else ():
+    for raw in dividends_told.values():
         day, cash = None, ""
         try:
             told = validate(PaidDividend, raw, "a dividend")

@@ -65,6 +65,18 @@ def test_a4_what_is_cut_off_a_key_is_blotted_from_its_half_on(kept: int) -> None
     assert (KEY[:kept].encode() in blotted) is (kept < 12)
 
 
+@pytest.mark.parametrize("sign", ["&#47;", "\\\\\\/", "%2F", "%252f", "\\u002f", "/\0"])
+def test_a4_what_is_left_of_a_key_beside_a_part_that_is_escaped_is_blotted_too(sign: str) -> None:
+    """The longer part was, and the shorter one stayed: it alone would be no half of the key."""
+    key = "sh0rterPart/l0nger-part-of-the-key"
+    for text in (key, f"{key} and {key}"):
+        blotted = KeyEchoes([key]).blot_text(f"Invalid key {text.replace('/', sign, 1)}, see the page")
+        assert "sh0rterPart" not in blotted
+        assert "***" in blotted
+    kept = KeyEchoes([key]).blot_text(f'{{"a": "{key}\\n", "half": "{key[:20]}%51\\u0041"}}')
+    assert kept == '{"a": "***\\n", "half": "***%51\\u0041"}'
+
+
 def test_a4_what_stands_around_a_key_stays() -> None:
     echoes = KeyEchoes([KEY, "another-key-of-twenty"])
     text = f'{{"message": "{KEY.upper()} and another-key-of-twenty", "price": "101.20"}}'.encode()
