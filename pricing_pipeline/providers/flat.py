@@ -88,6 +88,17 @@ class Texts(Sequence[str]):
             return Texts(self._body, self._starts[index], self._ends[index])
         return self._body[self._starts[index] : self._ends[index]].decode("ascii")
 
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.bytes_]:
+        """All of them at once, for numpy: one by one they would be objects."""
+        import numpy as np
+
+        lengths = self._ends - self._starts
+        places = np.arange(lengths.max(initial=1))
+        letters = np.frombuffer(self._body, dtype=np.uint8)
+        found = letters[np.minimum(self._starts[:, None] + places, len(letters) - 1)]
+        found[places >= lengths[:, None]] = 0
+        return found.view(f"S{len(places)}").ravel()
+
 
 def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
     """The list that the body, a JSON text, has under a name, and the body with this name in place of the list.

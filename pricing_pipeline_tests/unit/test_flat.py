@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ def decoded(text: bytes) -> list[dict[str, str]]:
         figures = [int("".join(filter(str.isdigit, text))) for text in texts]
         assert rows.numbers(name).tolist() == figures
         assert rows.lengths(name).tolist() == list(map(len, texts))
+        assert np.array(rows.texts(name), dtype=np.bytes_).tolist() == [text.encode() for text in texts]
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
