@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from sqlalchemy.exc import IntegrityError
 
@@ -32,7 +34,9 @@ def test_a9_a_price_in_a_coin_is_stored_and_shown(
     assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 0
     (price,) = cli("price", f"BTC/{coin}", "--json").json["prices"]
     assert (price["currency"], price["provider"]) == (coin, TWELVEDATA)
-    assert price["price"] == f"{core.latest(f'BTC/{coin}', COIN).price.normalize():f}"  # type: ignore[union-attr]
+    latest = core.latest(f"BTC/{coin}", COIN)
+    assert latest is not None
+    assert Decimal(price["price"]) == latest.price
     assert coin in cli("price", f"BTC/{coin}").stdout.replace(f"BTC/{coin}", "")
 
 
