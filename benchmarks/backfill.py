@@ -22,11 +22,11 @@ from benchmarks import crew, peers, provider
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import Window
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 
 AT_ONCE = 8
 DATA_TYPE = "equity_daily"

@@ -21,12 +21,16 @@ from sqlalchemy import Engine
 
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline import actions, judgement, known_values, prices
-from pricing_pipeline.bars import Bars
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import Answer, Call, Fetcher, Observation, Task, Window
+from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.calls import Call, Task
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import actions, known_values, price_reader, price_writer
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
+from pricing_pipeline.quarantine import judgement
 
 TYPE = "equity_daily"
 FIRST = date(2004, 1, 1)
@@ -159,7 +163,7 @@ def store_all(engine: Engine, answers: dict[str, Bars]) -> None:
             good = verdicts[symbol].good
             if len(good) != len(rows):
                 raise RuntimeError(f"of {symbol} {len(rows) - len(good)} bars were held; none should be")
-            prices.store(connection, call, good, known)
+            price_writer.store(connection, call, good, known)
 
 
 def copy_all(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[tuple[object, ...]]) -> None:
@@ -207,7 +211,7 @@ def _reads(
     def frame(as_of: datetime | None) -> Callable[[], object]:
         def read() -> None:
             with engine.connect() as session:
-                found = prices.history(session, "H0", TYPE, FIRST, last, as_of=as_of)
+                found = price_reader.history(session, "H0", TYPE, FIRST, last, as_of=as_of)
             if found.empty:
                 raise RuntimeError("nothing was stored to be read")
 

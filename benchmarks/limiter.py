@@ -25,14 +25,14 @@ import psycopg
 from benchmarks import crew
 from benchmarks.report import Row
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline import limits
-from pricing_pipeline import queue as product
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import Fetcher
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
+from pricing_pipeline.queue import limits
+from pricing_pipeline.queue import task_queue as product
 
 CALLS, CALLS_WINDOW = 20, 1
 CREDITS = 8

@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from benchmarks import crew
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline.sandbox.server import make_server
 
 _QUOTE = (

@@ -24,7 +24,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 
 BATCH, AT_ONCE, LATENCY_MS = 100, 10, 50
 _PROVIDER = "twelvedata"

@@ -15,24 +15,27 @@ from pathlib import Path
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from pricing_pipeline import credentials, dagster_home, master_keys, registry, sample
-from pricing_pipeline.children import Child
+from pricing_pipeline import sample
 from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
-from pricing_pipeline.environments import given_to, passed_on
 from pricing_pipeline.errors import NoMasterKey
-from pricing_pipeline.home import code_socket
-from pricing_pipeline.ports import LOOPBACK, require_free_port
-from pricing_pipeline.probes import answers_grpc, answers_http, listens
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys.environments import given_to, passed_on
+from pricing_pipeline.processes import dagster_home
+from pricing_pipeline.processes.children import Child
+from pricing_pipeline.processes.home import code_socket
+from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
+from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens
+from pricing_pipeline.processes.supervisor import Supervisor
+from pricing_pipeline.processes.web_guard import in_url, ui_token
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.configured import configured_keys
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings, keep_kind
-from pricing_pipeline.supervisor import Supervisor
-from pricing_pipeline.web_guard import in_url, ui_token
 
 ROOT = Path(__file__).parents[1]
 """The clone: dagster.yaml and migrations are there."""
@@ -116,7 +119,9 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
-            asked = {name for providers in registry.routes(connection).values() for name in providers}
+            asked = {
+                name for providers in data_type_registry.routes(connection).values() for name in providers
+            }
             stored = {row.provider for row in credentials.stored(connection) if row.is_active}
     finally:
         engine.dispose()

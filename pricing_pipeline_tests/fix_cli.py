@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pricing_pipeline.cli import app
-from pricing_pipeline.home import lock_home, prepare_home, write_state
+from pricing_pipeline.processes.home import lock_home, prepare_home, write_state
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,9 +14,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, Row, make_url, text
 
-from pricing_pipeline import demand, limits, prices, queue, sample
+from pricing_pipeline import sample
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import Call, FailureKind, Fetcher, Observation, Window
+from pricing_pipeline.demand import instruments, staleness, viewers
+from pricing_pipeline.domain.answers import FailureKind, Observation, Stored
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_reader, price_writer
+from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline_tests.fix_database import TestServer
 
 QUOTE, DAILY, FX, NAV = "equity_quote", "equity_daily", "fx_rate", "mf_nav"
@@ -178,7 +184,7 @@ class Core:
 
     def claim(self, provider: str = TWELVEDATA, max_calls: int = 1, worker: str = "a") -> list[Call]:
         with self.engine.begin() as connection:
-            return queue.claim(connection, provider, worker, max_calls, None)
+            return task_queue.claim(connection, provider, worker, max_calls, None)
 
     def claim_one(self, provider: str = TWELVEDATA, worker: str = "a") -> Call:
         (call,) = self.claim(provider, worker=worker)
@@ -186,11 +192,11 @@ class Core:
 
     def complete(self, call: Call) -> set[int]:
         with self.engine.begin() as connection:
-            return queue.complete(connection, call.task_ids, call.claim_token)
+            return task_queue.complete(connection, call.task_ids, call.claim_token)
 
     def finish_call(self, call: Call, *, is_held: bool = True) -> set[int]:
         with self.engine.begin() as connection:
-            return queue.finish(
+            return task_queue.finish(
                 connection, call, call.task_ids, http_status=200, wire_bytes=600, is_held=is_held
             )
 
@@ -198,23 +204,25 @@ class Core:
         self, call: Call, kind: FailureKind, message: str = "it broke", retry_after: float | None = None
     ) -> None:
         with self.engine.begin() as connection:
-            queue.fail(connection, call.task_ids, call.claim_token, kind, message, retry_after=retry_after)
+            task_queue.fail(
+                connection, call.task_ids, call.claim_token, kind, message, retry_after=retry_after
+            )
 
     def release(self, call: Call) -> int:
         with self.engine.begin() as connection:
-            return queue.release(connection, call, FailureKind.WORKER_STOPPED, "told to stop")
+            return task_queue.release(connection, call, FailureKind.WORKER_STOPPED, "told to stop")
 
     def extend(self, call: Call) -> set[int]:
         with self.engine.begin() as connection:
-            return queue.extend(connection, call)
+            return task_queue.extend(connection, call)
 
     def held(self, call: Call) -> set[int]:
         with self.engine.begin() as connection:
-            return queue.held(connection, call)
+            return task_queue.held(connection, call)
 
     def promote(self) -> int:
         with self.engine.begin() as connection:
-            return queue.promote(connection)
+            return task_queue.promote(connection)
 
     def recover(self) -> int:
         count: int = self.call("SELECT pricing.recover_tasks()")
@@ -224,27 +232,27 @@ class Core:
 
     def heartbeat(self, user: str, *pairs: tuple[str, str]) -> int:
         with self.engine.begin() as connection:
-            return demand.heartbeat(connection, user, pairs)
+            return viewers.heartbeat(connection, user, pairs)
 
     def unsubscribe(self, user: str, *pairs: tuple[str, str]) -> int:
         with self.engine.begin() as connection:
-            return demand.unsubscribe(connection, user, pairs)
+            return viewers.unsubscribe(connection, user, pairs)
 
     def hold(self, user: str, *pairs: tuple[str, str]) -> int:
         with self.engine.begin() as connection:
-            return demand.hold(connection, user, pairs)
+            return viewers.hold(connection, user, pairs)
 
     def end_holding(self, user: str, *pairs: tuple[str, str]) -> int:
         with self.engine.begin() as connection:
-            return demand.release(connection, user, pairs)
+            return viewers.release(connection, user, pairs)
 
-    def pause(self, *symbols: str, paused: bool = True) -> list[demand.Paused]:
+    def pause(self, *symbols: str, paused: bool = True) -> list[instruments.Paused]:
         with self.engine.begin() as connection:
-            return demand.pause_instruments(connection, symbols, paused=paused)
+            return instruments.pause_instruments(connection, symbols, paused=paused)
 
-    def read(self, symbol: str) -> prices.Reading:
+    def read(self, symbol: str) -> price_reader.Reading:
         with self.engine.begin() as connection:
-            return prices.read(connection, symbol)
+            return price_reader.read(connection, symbol)
 
     def due_in(self, data_type: str, symbol: str) -> float:
         """Seconds until a pair is looked at next."""
@@ -254,7 +262,7 @@ class Core:
 
     def enqueue_due(self) -> int:
         with self.engine.begin() as connection:
-            return demand.enqueue_due(connection)
+            return staleness.enqueue_due(connection)
 
     def clean(self) -> int:
         count: int = self.call("SELECT pricing.clean_subscriptions()")
@@ -296,27 +304,27 @@ class Core:
 
     # Prices
 
-    def store(self, call: Call, *observations: Observation) -> dict[str, prices.Stored]:
+    def store(self, call: Call, *observations: Observation) -> dict[str, Stored]:
         with self.engine.begin() as connection:
-            return {row.symbol: row for row in prices.store(connection, call, observations)}
+            return {row.symbol: row for row in price_writer.store(connection, call, observations)}
 
-    def latest(self, symbol: str, data_type: str = QUOTE) -> prices.LatestPrice | None:
+    def latest(self, symbol: str, data_type: str = QUOTE) -> price_reader.LatestPrice | None:
         with self.engine.begin() as connection:
-            found = [row for row in prices.latest(connection, symbol) if row.data_type == data_type]
+            found = [row for row in price_reader.latest(connection, symbol) if row.data_type == data_type]
         return found[0] if found else None
 
-    def history(self, symbol: str, data_type: str, first: date, last: date) -> list[prices.Bar]:
+    def history(self, symbol: str, data_type: str, first: date, last: date) -> list[price_reader.Bar]:
         with self.engine.begin() as connection:
-            return prices.bars(connection, symbol, data_type, first, last)
+            return price_reader.bars(connection, symbol, data_type, first, last)
 
     def finish(self, call: Call, price: str = "100.00", seconds_old: float = 0) -> None:
         """What a worker does with a good answer: the price of each symbol, stored and settled."""
         stamp = self.clock() - timedelta(seconds=seconds_old)
         with self.engine.begin() as connection:
-            kept = queue.held(connection, call)
+            kept = task_queue.held(connection, call)
             good = [observation(task.symbol, price, stamp) for task in call.tasks if task.id in kept]
-            prices.store(connection, call, good)
-            queue.complete(connection, call.task_ids, call.claim_token)
+            price_writer.store(connection, call, good)
+            task_queue.complete(connection, call.task_ids, call.claim_token)
             limits.settle(connection, call.id, "ok", http_status=200, wire_bytes=600)
 
     def refresh(self, provider: str = TWELVEDATA, price: str = "100.00") -> int:

@@ -26,11 +26,11 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from sqlalchemy import make_url
 
 import pricing_pipeline
-from pricing_pipeline.dagster_home import write
 from pricing_pipeline.definitions import definitions
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.processes.dagster_home import write
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE
 from pricing_pipeline_tests.fix_database import TestServer
 

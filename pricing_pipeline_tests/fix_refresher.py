@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.refreshing import Reports, refreshing
 from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox

@@ -25,13 +25,13 @@ import pytest
 from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
 from pricing_pipeline.cli.reads import first_price
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.demand import freshness
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.home import read_state, running_pid
-from pricing_pipeline.processes import child_setup, is_alive, last_lines
+from pricing_pipeline.processes.home import read_state, running_pid
+from pricing_pipeline.processes.os_processes import child_setup, is_alive, last_lines
 from pricing_pipeline_tests.fix_cli import ROOT, Said
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_database import Clock
@@ -253,7 +253,7 @@ class Stack:
 
         def look() -> bool:
             with self.core.engine.connect() as connection:
-                return all(row.fresh == row.watched for row in demand.freshness(connection))
+                return all(row.fresh == row.watched for row in freshness.measure(connection))
 
         self.wait_until("fresh prices of all that is watched", look)
 

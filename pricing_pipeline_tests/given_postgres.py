@@ -17,7 +17,7 @@ import psycopg
 
 from pricing_pipeline.db import embedded_cluster as cluster
 from pricing_pipeline.db import embedded_home as places
-from pricing_pipeline.processes import child_setup
+from pricing_pipeline.processes.os_processes import child_setup
 
 
 class GivenPostgres:

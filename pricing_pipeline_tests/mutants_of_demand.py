@@ -21,7 +21,7 @@ _SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 MUTANTS = (
     Mutant(
         "a check that meets a live task gives up",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "                are_new := false;",
         "                RAISE;",
@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     Mutant(
         "two checks at once begin the same type",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "enqueue_due",
         "IF pricing.take_turn('check ' || kind.data_type) THEN",
         "IF true THEN",
@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     Mutant(
         "a check that did not get through all says that it did",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "IF judged.is_all AND (",
         "IF (",
@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a check passed by is never looked for",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "lift_marks",
         "d.due_at < x.queued_until",
         "d.due_at < '-infinity'",
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "a price of the future is fresh",
-        f"{_FUNCTIONS}/registry.sql",
+        f"{_FUNCTIONS}/registry/registry.sql",
         "is_data_stale",
         " OR stamp > now_ + interval '1 minute'",
         "",
@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "a check begins at the beginning each time",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "enqueue_due",
         "coalesce(m.queued_until, '-infinity')",
         "CAST('-infinity' AS timestamptz)",
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "sessions of one user begin new pairs at once",
-        f"{_FUNCTIONS}/demand.sql",
+        f"{_FUNCTIONS}/demand/demand.sql",
         "begin_watching",
         "    PERFORM pricing.lock_allowance(user_id);\n",
         "",
@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a check stops at a task that somebody has not committed",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_by_halves",
         "ELSIF middle = 0 OR",
         "ELSIF middle >= 0 OR",
@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a check queues beyond the quota",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "IF room IS NOT NULL THEN",
         "IF false THEN",
@@ -95,7 +95,7 @@ MUTANTS = (
     ),
     Mutant(
         "a read asks for whatever it likes",
-        f"{_FUNCTIONS}/demand.sql",
+        f"{_FUNCTIONS}/demand/demand.sql",
         "room_for_reads",
         "(60 - extract(epoch FROM spent))",
         "1000000",
@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "a schedule goes with the viewers",
-        f"{_FUNCTIONS}/schedules.sql",
+        f"{_FUNCTIONS}/demand/schedules.sql",
         "enqueue_walked",
         "array_fill(-1,",
         "array_fill(1,",
@@ -111,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "a broken judge ends its check",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
         "WHEN OTHERS THEN\n                -- What cannot be judged",
         "WHEN division_by_zero THEN\n                -- What cannot be judged",
@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "every heartbeat is taken for the first",
-        f"{_FUNCTIONS}/demand.sql",
+        f"{_FUNCTIONS}/demand/demand.sql",
         "heartbeat",
         "RETURN 0;\n        END IF;\n    END IF;",
         "PERFORM pricing.admit_pairs(user_id, kept, 0); RETURN 0;\n        END IF;\n    END IF;",
@@ -127,7 +127,7 @@ MUTANTS = (
     ),
     Mutant(
         "a walk begins anew each time",
-        f"{_FUNCTIONS}/schedules.sql",
+        f"{_FUNCTIONS}/demand/schedules.sql",
         "walk_schedule",
         "AND i.symbol > walk.walk_after ",
         "",
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "the check looks at all that is watched",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_statement",
         "d.due_at >= $5 AND d.due_at <= $2 AND",
         "d.due_at + interval '0' >= $5 AND d.due_at + interval '0' <= $2 AND",
@@ -143,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader that was not served counts for nobody",
-        f"{_FUNCTIONS}/staleness.sql",
+        f"{_FUNCTIONS}/demand/staleness.sql",
         "check_statement",
         "(due.read_at IS NOT NULL)::integer",
         "0",
@@ -151,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "a TTL has a default",
-        f"{_FUNCTIONS}/registry.sql",
+        f"{_FUNCTIONS}/registry/registry.sql",
         "is_data_stale",
         "ttl_minutes integer) RETURNS",
         "ttl_minutes integer DEFAULT 5) RETURNS",
@@ -159,7 +159,7 @@ MUTANTS = (
     ),
     Mutant(
         "what clients call has clients' rights",
-        f"{_FUNCTIONS}/client.sql",
+        f"{_FUNCTIONS}/demand/client.sql",
         "heartbeat",
         "SECURITY DEFINER ",
         "",
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sealed secret is bound to nothing",
-        "pricing_pipeline/sealing.py",
+        "pricing_pipeline/keys/sealing.py",
         "_bound",
         'return b"".join(len(part).to_bytes(4, "big") + part for part in parts)',
         'return b"" and bytes(len(parts))',
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sealed secret is not bound to its row's version",
-        "pricing_pipeline/sealing.py",
+        "pricing_pipeline/keys/sealing.py",
         "_bound",
         "purpose, *place)",
         "purpose, *place[:2], *place[3:])",
@@ -183,7 +183,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rotation undoes what was set meanwhile",
-        f"{_FUNCTIONS}/credentials.sql",
+        f"{_FUNCTIONS}/keys/credentials.sql",
         "reseal_credential",
         " AND c.row_version = found_version",
         "",
@@ -191,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "what was judged in the background is believed for a viewer",
-        f"{_FUNCTIONS}/freshness.sql",
+        f"{_FUNCTIONS}/demand/freshness.sql",
         "watched_pairs",
         "CASE WHEN d.is_background THEN pricing.is_pair_stale(d.data_type, d.symbol)",
         "CASE WHEN false THEN false",
@@ -199,7 +199,7 @@ MUTANTS = (
     ),
     Mutant(
         "a type is fresh whose prices are mostly outdated",
-        "pricing_pipeline/demand.py",
+        "pricing_pipeline/demand/freshness.py",
         "",
         "self.late == 0 and self.fresh > self.outdated",
         "self.late == 0 and self.fresh > 0",

@@ -28,7 +28,7 @@ _SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 MUTANTS = (
     Mutant(
         "an answer that is cut short changes the basis of a history",
-        "pricing_pipeline/rebasing.py",
+        "pricing_pipeline/prices/rebasing.py",
         "_changed",
         "one.is_asked and not is_restated",
         "True",
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "a day that comes with the same price keeps its old basis",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "revise_bars",
         "AND h.adjustment = basis)",
         ")",
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "another provider changes the basis of a history",
-        "pricing_pipeline/rebasing.py",
+        "pricing_pipeline/prices/rebasing.py",
         "turns",
         "if is_own",
         "if True",
@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "a basis changes while another session stores days on the old one",
-        f"{_FUNCTIONS}/rebasing.sql",
+        f"{_FUNCTIONS}/prices/rebasing.sql",
         "lock_basis",
         "FOR UPDATE OF i",
         "FOR KEY SHARE OF i",
@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "prices are stored without the fence",
-        "pricing_pipeline/settling.py",
+        "pricing_pipeline/refresh/settling.py",
         "_store",
         "of_symbols(answer.observations, ids)",
         "answer.observations",
@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "quotes are stored without the fence",
-        f"{_FUNCTIONS}/quotes.sql",
+        f"{_FUNCTIONS}/prices/quotes.sql",
         "settle_quotes",
         "IF cardinality(held) < cardinality(ids) THEN",
         "IF false THEN",
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "quotes in another currency raise no question",
-        f"{_FUNCTIONS}/quotes.sql",
+        f"{_FUNCTIONS}/prices/quotes.sql",
         "settle_quotes",
         "AND coalesce(k.currency = k.known_currency, true)",
         "",
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "documents are stored without the fence",
-        "pricing_pipeline/settling.py",
+        "pricing_pipeline/refresh/settling.py",
         "_store",
         "documents.store(connection, call, answer, ids.keys())",
         "documents.store(connection, call, answer, call.symbols)",
@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "the old body of a document is not kept",
-        f"{_FUNCTIONS}/documents.sql",
+        f"{_FUNCTIONS}/prices/documents.sql",
         "merge_documents",
         "FROM changed c ORDER BY c.symbol, c.period)",
         "FROM changed c WHERE false)",
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "documents out of an answer's reach are withdrawn",
-        f"{_FUNCTIONS}/documents.sql",
+        f"{_FUNCTIONS}/prices/documents.sql",
         "merge_documents",
         " AND d.period >= reach.since",
         "",
@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch of prices is written in no order",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "merge_prices",
         "            ORDER BY s.symbol, s.observed_at\n            ON CONFLICT",
         "            ON CONFLICT",
@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "an answer waits for locks in its turn",
-        "pricing_pipeline/settling.py",
+        "pricing_pipeline/refresh/settling.py",
         "",
         "            with turn:\n                tally = _settle_whole",
         "            with _ANY_TIME:\n                tally = _settle_whole",
@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "an answer older than ours is believed",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "merge_prices",
         "WHERE is_latest AND n.at < (SELECT",
         "WHERE false AND n.at < (SELECT",
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         "a day that could not be read is covered",
-        "pricing_pipeline/prices.py",
+        "pricing_pipeline/prices/price_writer.py",
         "cover_read",
         "[symbol for symbol in symbols if symbol not in unread]",
         "list(symbols)",
@@ -156,7 +156,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a later answer confirmed can be rejected",
-        f"{_FUNCTIONS}/quarantine.sql",
+        f"{_FUNCTIONS}/quarantine/quarantine.sql",
         "decide_held",
         "PERFORM pricing.close_believed(wanted);",
         "NULL;",
@@ -164,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         "a high of ten times the close is believed",
-        "pricing_pipeline/fields.py",
+        "pricing_pipeline/validation/fields.py",
         "_alone",
         "if not least <= value <= most:",
         "if False:",
@@ -172,7 +172,7 @@ MUTANTS = (
     ),
     Mutant(
         "an open above its high is believed",
-        "pricing_pipeline/fields.py",
+        "pricing_pipeline/validation/fields.py",
         "_sound",
         'given["open"] > given["high"]',
         'given["open"] > 100 * given["high"]',
@@ -180,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "columns of bars are believed whatever their parts",
-        "pricing_pipeline/plausibility.py",
+        "pricing_pipeline/validation/plausibility.py",
         "_are_calm",
         "are_sound(bars)",
         "True",
@@ -188,7 +188,7 @@ MUTANTS = (
     ),
     Mutant(
         "a part that was dropped takes the place of a stored one",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "same_part",
         "(given IS NULL AND quality IS NOT NULL) OR ",
         "",
@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "a dividend of more than its price is entered",
-        f"{_FUNCTIONS}/actions.sql",
+        f"{_FUNCTIONS}/prices/actions.sql",
         "doubted_dividends",
         "WHEN 'raw' THEN 0.2 ELSE",
         "WHEN 'raw' THEN 1e20 ELSE",
@@ -216,7 +216,7 @@ MUTANTS = (
     ),
     Mutant(
         "columns of bars are believed whatever is known",
-        "pricing_pipeline/plausibility.py",
+        "pricing_pipeline/validation/plausibility.py",
         "_are_calm",
         "not known.stored or",
         "True or",
@@ -224,7 +224,7 @@ MUTANTS = (
     ),
     Mutant(
         "a step between bars by columns is believed however large",
-        "pricing_pipeline/plausibility.py",
+        "pricing_pipeline/validation/plausibility.py",
         "_are_calm",
         "known.are_jumps_trusted or",
         "True or",
@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bar that was corrected counts as the same",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "revise_bars",
         "AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)",
         "",
@@ -240,7 +240,7 @@ MUTANTS = (
     ),
     Mutant(
         "days that two calls store at once are a fault of the answer",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "merge_bars",
         "EXCEPTION WHEN unique_violation THEN",
         "EXCEPTION WHEN foreign_key_violation THEN",
@@ -248,7 +248,7 @@ MUTANTS = (
     ),
     Mutant(
         "a value that another call stores at once is passed over",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "merge_prices",
         "IF NOT pass.is_overtaken THEN",
         "IF true THEN",
@@ -256,7 +256,7 @@ MUTANTS = (
     ),
     Mutant(
         "a level goes on over a value that is believed",
-        f"{_FUNCTIONS}/quarantine.sql",
+        f"{_FUNCTIONS}/quarantine/quarantine.sql",
         "level_of",
         "AND h.observed_at > s.at_before AND h.observed_at < s.observed_at",
         "AND false",
@@ -264,7 +264,7 @@ MUTANTS = (
     ),
     Mutant(
         "an empty answer counts only where there is a price",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "confirm_prices",
         "WHERE s NOT IN (SELECT c.symbol FROM confirmed c)",
         "WHERE false",
@@ -288,7 +288,7 @@ MUTANTS = (
     ),
     Mutant(
         "the upsert leaves a column out",
-        f"{_FUNCTIONS}/prices.sql",
+        f"{_FUNCTIONS}/prices/prices.sql",
         "merge_prices",
         "s.currency, s.volume, from_provider",
         "s.currency, NULL::numeric, from_provider",
@@ -296,7 +296,7 @@ MUTANTS = (
     ),
     Mutant(
         "a second opinion goes ahead of what waits",
-        f"{_FUNCTIONS}/opinions.sql",
+        f"{_FUNCTIONS}/quarantine/opinions.sql",
         "claim_opinions",
         "IF first_.ask_at > now_ - interval '10 minutes' AND EXISTS (",
         "IF false AND EXISTS (",
@@ -304,7 +304,7 @@ MUTANTS = (
     ),
     Mutant(
         "a second opinion may pass limits and quota",
-        f"{_FUNCTIONS}/opinions.sql",
+        f"{_FUNCTIONS}/quarantine/opinions.sql",
         "claim_opinions",
         "IF refusal IS NOT NULL THEN",
         "IF false THEN",
@@ -312,7 +312,7 @@ MUTANTS = (
     ),
     Mutant(
         "opinions are compared whatever their basis",
-        f"{_FUNCTIONS}/opinions.sql",
+        f"{_FUNCTIONS}/quarantine/opinions.sql",
         "note_opinions",
         "WHEN s.adjustment = 'splits' THEN 1 / split.shares ELSE split.shares END",
         "ELSE 1 END",
@@ -320,7 +320,7 @@ MUTANTS = (
     ),
     Mutant(
         "what another provider contradicts is believed",
-        "pricing_pipeline/plausibility.py",
+        "pricing_pipeline/validation/plausibility.py",
         "_do_agree",
         "<= _AGREED",
         "<= 100 * _AGREED",
@@ -328,7 +328,7 @@ MUTANTS = (
     ),
     Mutant(
         "shares alone prove a move",
-        "pricing_pipeline/steps.py",
+        "pricing_pipeline/validation/steps.py",
         "is_traded",
         "min(shares, money)",
         "shares",
@@ -336,7 +336,7 @@ MUTANTS = (
     ),
     Mutant(
         "a wrong stretch is looked at up to its next step alone",
-        "pricing_pipeline/levels.py",
+        "pricing_pipeline/validation/levels.py",
         "",
         "if level.is_anchored or len(values) > _LONGEST_SPIKE:",
         "if True:",
@@ -344,7 +344,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rival's held word confirms nothing",
-        "pricing_pipeline/judgement.py",
+        "pricing_pipeline/quarantine/judgement.py",
         "with_proofs",
         "unsettled=rivals.get(symbol, {}), ",
         "",
@@ -352,7 +352,7 @@ MUTANTS = (
     ),
     Mutant(
         "a split that a person has entered is not believed of its source",
-        "pricing_pipeline/actions.py",
+        "pricing_pipeline/prices/actions.py",
         "as_confirmed",
         "return unsure.answer",
         "return answer",
@@ -360,7 +360,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a person took back comes back",
-        f"{_FUNCTIONS}/actions_by_hand.sql",
+        f"{_FUNCTIONS}/prices/actions_by_hand.sql",
         "is_refuted",
         "AND r.removed_by IS NOT NULL",
         "AND false",
@@ -368,7 +368,7 @@ MUTANTS = (
     ),
     Mutant(
         "a crash is named as an untold split",
-        f"{_FUNCTIONS}/actions_by_hand.sql",
+        f"{_FUNCTIONS}/prices/actions_by_hand.sql",
         "untold_splits",
         "greatest(2.5, exp(abs(s.step)) / 2)",
         "1e9",

@@ -26,7 +26,7 @@ _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 MUTANTS = (
     Mutant(
         "the claim token is not asked for",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "hold_tasks",
         "q.status = 'processing' AND q.claim_token = token",
         "q.status = 'processing'",
@@ -34,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         "whose claim it is is not asked before anything is stored",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "hold_call",
         "q.status = 'processing' AND q.claim_token = token AND q.call_id = asked",
         "q.status = 'processing'",
@@ -42,7 +42,7 @@ MUTANTS = (
     ),
     Mutant(
         "a call finishes the tasks of its neighbour",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "finish_held",
         "AND (of_call IS NULL OR q.call_id = of_call)",
         "",
@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever lost a claim may finish its tasks",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "finish_held",
         "(q.status = 'processing' AND q.claim_token = token)",
         "q.status = 'processing'",
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "bytes in flight are not reserved",
-        f"{_FUNCTIONS}/limits.sql",
+        f"{_FUNCTIONS}/queue/limits.sql",
         "bytes_used",
         "SELECT sum(c.reserved_bytes)",
         "SELECT 0 * sum(c.reserved_bytes)",
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch of tasks is written in no order",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "enqueue_pairs",
         "AND r.live_id IS NULL\n                RETURNING provider",
         "AND r.live_id IS NULL ORDER BY random()\n                RETURNING provider",
@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "marks of checks outlive a clock that is set back",
-        f"{_FUNCTIONS}/clock_steps.sql",
+        f"{_FUNCTIONS}/refresh/clock_steps.sql",
         "move_demand",
         "DELETE FROM pricing.check_marks;",
         "PERFORM 1;",
@@ -90,7 +90,7 @@ MUTANTS = (
     ),
     Mutant(
         "calls of the time that comes once more count once more",
-        f"{_FUNCTIONS}/clock_steps.sql",
+        f"{_FUNCTIONS}/refresh/clock_steps.sql",
         "move_calls",
         "ELSE '-infinity' END",
         "ELSE c.started_at END",
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "a step forward prunes at once",
-        f"{_FUNCTIONS}/drains.sql",
+        f"{_FUNCTIONS}/refresh/drains.sql",
         "run_duties",
         " AND coalesce(d.not_before <= now_, true)",
         "",
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "a check that meets a live task never looks for it",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "enqueue_pairs",
         "AND NOT (are_new AND try = 1)",
         "AND NOT are_new",
@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "an enqueue that changes nothing locks all the same",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
         " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE",
         " ORDER BY x.id FOR UPDATE OF x) keener\n    WHERE q.priority < keener.priority AND",
@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "an enqueue may lower a priority",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "raise_priorities",
         " AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener",
         " ORDER BY x.id FOR UPDATE OF x) keener",
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "limits are looked at without the lock",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "claim_calls",
         "WHERE s.provider = wanted_provider FOR UPDATE;",
         "WHERE s.provider = wanted_provider;",
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim is given out before it is on the disk",
-        "pricing_pipeline/queue.py",
+        "pricing_pipeline/queue/task_queue.py",
         "claim",
         "if rows and is_alone:",
         "if not rows and is_alone:",
@@ -146,7 +146,7 @@ MUTANTS = (
     ),
     Mutant(
         "recovery waits for locks",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "recover_tasks",
         "ORDER BY q.id FOR UPDATE SKIP LOCKED",
         "ORDER BY q.id FOR UPDATE",
@@ -154,7 +154,7 @@ MUTANTS = (
     ),
     Mutant(
         "recovery does not look at leases",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "recover_tasks",
         "q.lease_until < now_ ORDER BY",
         "true ORDER BY",
@@ -162,7 +162,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim counts no attempt",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "claim_calls",
         "attempt = q.attempt + 1, ",
         "",
@@ -170,7 +170,7 @@ MUTANTS = (
     ),
     Mutant(
         "a half-open breaker lets any number through",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "allowance_of",
         "allowed.is_probe := state.breaker <> 'closed';",
         "allowed.is_probe := false;",
@@ -186,7 +186,7 @@ MUTANTS = (
     ),
     Mutant(
         "no units are saved for a task that needs many",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "claim_calls",
         "IF allowed.is_scarce THEN",
         "IF false THEN",
@@ -194,7 +194,7 @@ MUTANTS = (
     ),
     Mutant(
         "a finish waits for demand that is locked",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "finish_held",
         "ORDER BY x.symbol FOR NO KEY UPDATE SKIP LOCKED) free",
         "ORDER BY x.symbol FOR NO KEY UPDATE) free",
@@ -202,7 +202,7 @@ MUTANTS = (
     ),
     Mutant(
         "duties take no lock",
-        f"{_FUNCTIONS}/drains.sql",
+        f"{_FUNCTIONS}/refresh/drains.sql",
         "run_duties",
         "NOT pricing.take_turn('run_duties')",
         "false",
@@ -210,7 +210,7 @@ MUTANTS = (
     ),
     Mutant(
         "the quota has no margin",
-        f"{_FUNCTIONS}/limits.sql",
+        f"{_FUNCTIONS}/queue/limits.sql",
         "quota_for",
         "ELSE 95 END",
         "ELSE 100 END",
@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     Mutant(
         "a producer waits for nobody who fills the same room",
-        f"{_FUNCTIONS}/limits.sql",
+        f"{_FUNCTIONS}/queue/limits.sql",
         "take_room",
         "NOT pricing.take_turn('queue_room ' || wanted_provider)",
         "false",
@@ -228,7 +228,7 @@ MUTANTS = (
     ),
     Mutant(
         "the ring keeps what an idle server left in it",
-        f"{_FUNCTIONS}/prune.sql",
+        f"{_FUNCTIONS}/refresh/prune.sql",
         "prune",
         "PERFORM pricing.prune_leaf(((week - back) % 8)::text, now_);",
         "NULL;",
@@ -236,7 +236,7 @@ MUTANTS = (
     ),
     Mutant(
         "calls are forgotten while their prices stand",
-        f"{_FUNCTIONS}/prune.sql",
+        f"{_FUNCTIONS}/refresh/prune.sql",
         "prune",
         "FROM old o WHERE o.outcome <> 'failed'",
         "FROM old o WHERE false",
@@ -252,7 +252,7 @@ MUTANTS = (
     ),
     Mutant(
         "pruning waits for readers",
-        f"{_FUNCTIONS}/prune.sql",
+        f"{_FUNCTIONS}/refresh/prune.sql",
         "prune",
         "lock_timeout = '100ms'",
         "lock_timeout = 0",
@@ -260,7 +260,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim that has too little to go on with does not look from the first task on",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "claim_calls",
         "has_resumed := cardinality(tasks) = allowed.most_tasks;",
         "has_resumed := cardinality(tasks) > 0;",
@@ -270,14 +270,14 @@ MUTANTS = (
     ),
     Mutant(
         "a claim waits for rows that others hold",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "pick_tasks",
         "FOR UPDATE OF q SKIP LOCKED",
         "FOR UPDATE OF q",
         (f"{_FENCE}::test_a3_a_claim_passes_over_a_task_that_is_locked",),
     ),
     *(
-        Mutant(name, f"{_FUNCTIONS}/claim.sql", within, old, new, (_CLAIMS_MOVE,))
+        Mutant(name, f"{_FUNCTIONS}/queue/claim.sql", within, old, new, (_CLAIMS_MOVE,))
         for name, within, old, new in (
             (
                 "what a provider cannot fetch hides what it can",
@@ -316,7 +316,7 @@ MUTANTS = (
     *(
         Mutant(
             name,
-            f"{_FUNCTIONS}/claim.sql",
+            f"{_FUNCTIONS}/queue/claim.sql",
             within,
             old,
             new,
@@ -348,7 +348,7 @@ MUTANTS = (
     ),
     Mutant(
         "claims of two providers look at once",
-        f"{_FUNCTIONS}/claim.sql",
+        f"{_FUNCTIONS}/queue/claim.sql",
         "await_claims",
         "FOR UPDATE SKIP LOCKED",
         "",
@@ -358,7 +358,7 @@ MUTANTS = (
     ),
     Mutant(
         "a task's history grows with each snooze",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "append_errors",
         "jsonb_array_length(errors) >= 12",
         "false",
@@ -368,7 +368,7 @@ MUTANTS = (
     ),
     Mutant(
         "a read replica is not refused",
-        f"{_FUNCTIONS}/drains.sql",
+        f"{_FUNCTIONS}/refresh/drains.sql",
         "require_primary",
         "IF pg_is_in_recovery() THEN",
         "IF false THEN",
@@ -376,7 +376,7 @@ MUTANTS = (
     ),
     Mutant(
         "the breaker waits for a hundred faults",
-        f"{_FUNCTIONS}/breakers.sql",
+        f"{_FUNCTIONS}/queue/breakers.sql",
         "judge_call",
         "faults >= 10 THEN",
         "faults >= 100 THEN",
@@ -384,7 +384,7 @@ MUTANTS = (
     ),
     Mutant(
         "any number of calls is made at once",
-        "pricing_pipeline/refresh.py",
+        "pricing_pipeline/refresh/refresher.py",
         "",
         "MAX_IN_FLIGHT = 10\n",
         "MAX_IN_FLIGHT = 40\n",
@@ -392,7 +392,7 @@ MUTANTS = (
     ),
     Mutant(
         "a pair whose task died of trouble is excused",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "hold_off",
         "CASE WHEN NOT pricing.is_symbol_fault(kind) THEN least(d.owed_since, d.became_due_at, d.due_at) END",
         "NULL",
@@ -400,7 +400,7 @@ MUTANTS = (
     ),
     Mutant(
         "a provider that does not answer is not asked ahead of the pauses",
-        f"{_FUNCTIONS}/outages.sql",
+        f"{_FUNCTIONS}/queue/outages.sql",
         "tend_outages",
         "PERFORM pricing.probe_outage(one);",
         "",
@@ -408,7 +408,7 @@ MUTANTS = (
     ),
     Mutant(
         "what waits for a provider does not come back with it",
-        f"{_FUNCTIONS}/outages.sql",
+        f"{_FUNCTIONS}/queue/outages.sql",
         "tend_outages",
         "returned := returned + pricing.return_waiting(one);",
         "",
@@ -416,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "what failed while others were answered comes back with each answer",
-        f"{_FUNCTIONS}/outages.sql",
+        f"{_FUNCTIONS}/queue/outages.sql",
         "return_waiting",
         "w.failing_since >= over.since AND ",
         "",
@@ -424,7 +424,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refusal of a symbol alone is never its own fault",
-        f"{_FUNCTIONS}/outages.sql",
+        f"{_FUNCTIONS}/queue/outages.sql",
         "others_were_answered",
         "coalesce(bool_and(o.since > pricing.failing_since(q.errors)), false)",
         "false",
@@ -432,7 +432,7 @@ MUTANTS = (
     ),
     Mutant(
         "a symbol that one provider could not be asked for is at fault",
-        f"{_FUNCTIONS}/queue.sql",
+        f"{_FUNCTIONS}/queue/queue.sql",
         "fail_tasks",
         "PERFORM pricing.bury_by_trouble(held, entry, message);",
         "",
@@ -440,7 +440,7 @@ MUTANTS = (
     ),
     Mutant(
         "probes ask for the same data type again and again",
-        f"{_FUNCTIONS}/outages.sql",
+        f"{_FUNCTIONS}/queue/outages.sql",
         "probe_from",
         "o.last_fault_at NULLS FIRST, ",
         "",
@@ -448,7 +448,7 @@ MUTANTS = (
     ),
     Mutant(
         "a symbol that fails again and again counts against its provider",
-        f"{_FUNCTIONS}/breakers.sql",
+        f"{_FUNCTIONS}/queue/breakers.sql",
         "calls_that_count",
         " WHERE NOT j.is_own",
         "",
@@ -456,7 +456,7 @@ MUTANTS = (
     ),
     Mutant(
         "a cancelled backfill takes along what another waits for",
-        f"{_FUNCTIONS}/backfill.sql",
+        f"{_FUNCTIONS}/demand/backfill.sql",
         "cancel_backfill",
         "WHERE x.backfill_id = wanted ORDER BY x.id FOR UPDATE OF x) heir",
         "WHERE false ORDER BY x.id FOR UPDATE OF x) heir",
@@ -466,7 +466,7 @@ MUTANTS = (
     ),
     Mutant(
         "the current month asks for nobody's prices",
-        f"{_FUNCTIONS}/by_hand.sql",
+        f"{_FUNCTIONS}/queue/by_hand.sql",
         "fetch_now",
         "(seen.viewers > 0 OR EXISTS",
         "(seen.viewers < 0 OR EXISTS",

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from pricing_pipeline import demand, queue
-from pricing_pipeline.domain import Call, FailureKind
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
@@ -22,7 +23,8 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.settling import settle_failure
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.refreshing import symbols
 
@@ -117,7 +119,7 @@ class OutageWorld:
 
     def tend(self) -> int:
         with self.core.engine.begin() as connection:
-            return queue.tend_outages(connection)
+            return task_queue.tend_outages(connection)
 
     def _answer(self, call: Call) -> None:
         self.asked.append((self.now, tuple(call.symbols)))
@@ -152,9 +154,9 @@ class OutageWorld:
 
     # Looking
 
-    def freshness(self) -> demand.Freshness:
+    def freshness(self) -> freshness.Freshness:
         with self.core.engine.connect() as connection:
-            (row,) = demand.freshness(connection, [QUOTE])
+            (row,) = freshness.measure(connection, [QUOTE])
         return row
 
     def states(self) -> dict[str, str]:

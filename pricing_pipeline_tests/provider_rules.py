@@ -23,6 +23,7 @@ SHARED = frozenset(
         "flat",
         "noise",
         "splits",
+        "key_echoes",
         "transport",
         "unpacking",
         "values",
@@ -42,7 +43,11 @@ _IMPORTS = frozenset(
             "functools",
         ),
         *("itertools", "operator", "pydantic", "re", "string", "typing", "zoneinfo"),
-        *("pricing_pipeline.domain", "pricing_pipeline.errors"),
+        *(
+            f"pricing_pipeline.domain.{module}"
+            for module in ("answers", "bars", "calls", "data_types", "windows")
+        ),
+        "pricing_pipeline.errors",
         *("pricing_pipeline.providers.base", "pricing_pipeline.providers.noise"),
         *(
             "pricing_pipeline.providers.exchange_days",

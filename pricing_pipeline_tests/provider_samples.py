@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from pricing_pipeline.domain import Fetcher, Window
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 """A Friday. The samples' days lie in the two weeks before it."""

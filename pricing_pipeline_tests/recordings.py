@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline.domain import Response
+from pricing_pipeline.domain.calls import Response
 
 FOLDER = Path(__file__).parents[2] / "shared" / "fixtures"
 

@@ -16,8 +16,8 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
-from pricing_pipeline.refresh import Refresher
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.sandbox_server import RunningSandbox

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from pricing_pipeline.domain import Call
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline_tests.fix_core import DAILY, NAV, TWELVEDATA, Core
 
 PROVIDERS = {NAV: "mfapi"}

@@ -21,9 +21,9 @@ from uuid import UUID
 import psycopg
 from sqlalchemy import event
 
-from pricing_pipeline import credentials
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.sealing import Keyring
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.keys.sealing import Keyring
 from pricing_pipeline_tests.patience import PATIENCE
 from pricing_pipeline_tests.refreshing import run_worker, work_beside_others
 

@@ -1,6 +1,6 @@
 """`actions list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
 
-What they do to prices is done on reading (db/functions/history.sql); no stored price changes.
+What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Any
 import typer
 from sqlalchemy import Connection
 
-from pricing_pipeline import actions, demand, reviews
-from pricing_pipeline.actions import StoredAction
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.domain import CorporateAction, Dividend, Split
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
 from pricing_pipeline.errors import UnknownAction, UnknownSymbol
+from pricing_pipeline.prices import actions
+from pricing_pipeline.prices.actions import StoredAction
+from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.settings import load_settings
 
 _RATIO = re.compile(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)")
@@ -53,7 +55,7 @@ def cash(given: str, option: str) -> Decimal:
 def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
     """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
         found = actions.read(connection, of_class, symbol, as_of)
     if as_json:
@@ -91,7 +93,7 @@ def add(
     who = by or login()
     with open_owner(load_settings()) as engine:
         with engine.begin() as connection:
-            action = replace(action, symbol=demand.spelled_anywhere(connection, action.symbol))
+            action = replace(action, symbol=instruments.spelled_anywhere(connection, action.symbol))
             of_class = _class(connection, action.symbol, asset_class)
             outcome = actions.enter(connection, of_class, action, who, why)
         made = Counter(one.outcome for one in reviews.judge_anew(engine))
@@ -138,7 +140,7 @@ def remove(
     """Take back a split or dividend. Raises UnknownSymbol, and UnknownAction when there is none or are two."""
     who = by or login()
     with open_owner(load_settings()) as engine, engine.begin() as connection:
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         of_class = _class(connection, symbol, asset_class)
         found = [
             _kind(one.action)

@@ -10,7 +10,6 @@ from typing import Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import calendars, queue, registry
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import explained, open_connection, open_engine, open_owner
 from pricing_pipeline.cli.output import duration, print_json, print_role_faults, print_table
@@ -18,15 +17,17 @@ from pricing_pipeline.cli.refusals import sentence
 from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import owner_url
 from pricing_pipeline.db.roles import role_faults
-from pricing_pipeline.domain import DataType
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import DatabaseError, PricingError
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.registry import calendars, data_type_registry
 from pricing_pipeline.settings import load_settings
 
 
 def list_queue(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
     """Tell the tasks in some states: live ones in claim order, then the newest finished."""
     with open_connection(load_settings()) as connection:
-        tasks = queue.tasks(connection, statuses, at_most)
+        tasks = task_queue.tasks(connection, statuses, at_most)
     if as_json:
         print_json({"tasks": tasks})
         return
@@ -59,7 +60,7 @@ def list_queue(statuses: Sequence[str], at_most: int, *, as_json: bool) -> None:
 def list_registry(*, as_json: bool) -> None:
     """Tell every active data type."""
     with open_connection(load_settings()) as connection:
-        kinds = registry.active_data_types(connection)
+        kinds = data_type_registry.active_data_types(connection)
     if as_json:
         print_json({"data_types": [_kind(kind) for kind in kinds]})
         return
@@ -109,7 +110,7 @@ def add_data_type(
     with open_owner(load_settings()) as engine:
         try:
             with engine.begin() as connection:
-                registry.add_data_type(
+                data_type_registry.add_data_type(
                     connection,
                     data_type,
                     fetcher=fetcher,

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import typer
 
-from pricing_pipeline.domain import Adjust, Window
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -10,7 +10,6 @@ from datetime import date
 import typer
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import backfills, demand
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import span
 from pricing_pipeline.cli.backfill_ways import Outcome, Request, Show, in_dagster, in_process
@@ -18,11 +17,12 @@ from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webs
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import console, listed, print_json, size
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.demand import backfills, instruments
+from pricing_pipeline.demand.backfills import Progress
 from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.home import read_state
-from pricing_pipeline.refresh import Progress
+from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.processes.web_guard import ui_token
 from pricing_pipeline.settings import Settings, load_settings
-from pricing_pipeline.web_guard import ui_token
 
 _NO_COST = reads.Cost(0, 0, 0, 0)
 
@@ -91,7 +91,7 @@ def checked(
     if asked.end < kind.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
     if symbols is not None:
-        symbols = demand.known_symbols(connection, [name], symbols)[name]
+        symbols = instruments.known_symbols(connection, [name], symbols)[name]
     return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
 
 

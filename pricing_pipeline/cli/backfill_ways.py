@@ -20,11 +20,13 @@ from sqlalchemy.exc import OperationalError
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.dagster_runs import DagsterUnreachable, Location, Webserver
 from pricing_pipeline.cli.program import warn
-from pricing_pipeline.clients import open_clients
-from pricing_pipeline.domain import DataType, Window
+from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import DatabaseError, ProviderDown
+from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.configured import sandbox_url
-from pricing_pipeline.refresh import Progress, Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 
 _FOLLOW_SECONDS = 0.5

@@ -10,14 +10,14 @@ from uuid import UUID
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills
-from pricing_pipeline.backfills import Estimate
 from pricing_pipeline.cli.backfill import checked
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, listed, moment, print_json, print_table, size
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.demand.backfills import Estimate
 from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.registry import reason
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline.settings import load_settings
 
 

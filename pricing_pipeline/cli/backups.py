@@ -9,7 +9,6 @@ from pathlib import Path
 
 import typer
 
-from pricing_pipeline import master_keys
 from pricing_pipeline.cli.output import print_json, size
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db import backup
@@ -17,7 +16,8 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import owner_url
 from pricing_pipeline.errors import DatabaseError, SupervisorError
-from pricing_pipeline.home import lock_home, prepare_home, running_pid
+from pricing_pipeline.keys import master_keys
+from pricing_pipeline.processes.home import lock_home, prepare_home, running_pid
 from pricing_pipeline.settings import Settings, load_settings
 
 

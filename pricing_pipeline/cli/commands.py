@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.program import Json
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 
 User = Annotated[str, typer.Argument(metavar="USER", help="Whose it is: any name.")]
 Type = Annotated[str, typer.Argument(metavar="DATA_TYPE", help="A data type of `registry list`.")]

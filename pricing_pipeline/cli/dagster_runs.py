@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from pricing_pipeline.domain import Window
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError, SettingsError
 
 ALL_ASSETS = "__ASSET_JOB"

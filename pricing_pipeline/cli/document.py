@@ -7,14 +7,17 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from pricing_pipeline import demand, documents, registry
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import decimal, duration, iso, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.documents import Reading, StoredDocument
-from pricing_pipeline.domain import DataType, Scalar
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.domain.answers import Scalar
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import UnknownDataType
+from pricing_pipeline.prices import documents
+from pricing_pipeline.prices.documents import Reading, StoredDocument
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _MOST_COLUMNS = 8
@@ -31,13 +34,15 @@ def document(symbol: str, data_type: str, as_of: datetime | None, *, as_json: bo
         kind = reads.data_type(connection, data_type)
         if not kind.fetcher.is_document:
             others = [
-                one.data_type for one in registry.active_data_types(connection) if one.fetcher.is_document
+                one.data_type
+                for one in data_type_registry.active_data_types(connection)
+                if one.fetcher.is_document
             ]
             raise UnknownDataType(
                 f"{data_type} is a type of prices, which `pricing-pipeline price` and `history` read. Types of "
                 f"documents are: {', '.join(others) or 'none yet'}."
             )
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         if as_of is None:
             reading = documents.read(connection, data_type, symbol)
         else:

@@ -9,16 +9,17 @@ import typer
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills, calendars, demand
-from pricing_pipeline.calendars import Gap, GapKind
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.errors import InvalidRange, UnknownSymbol
-from pricing_pipeline.registry import reason
+from pricing_pipeline.registry import calendars
+from pricing_pipeline.registry.calendars import Gap, GapKind
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline.settings import load_settings
 
 _HOLIDAYS_TOLD = 5
@@ -31,7 +32,7 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
     Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
     """
     with open_connection(load_settings()) as connection:
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         last_day = last_of(first, last, reads.today(connection))
         begins = {
             name: first or min(since or last_day, last_day)

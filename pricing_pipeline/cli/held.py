@@ -12,13 +12,14 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import opinions, quarantine, registry, reviews
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.opinions import Opinion
-from pricing_pipeline.quarantine import Decision, HeldValue, Neighbour
+from pricing_pipeline.quarantine import held_values, opinions, reviews
+from pricing_pipeline.quarantine.held_values import Decision, HeldValue, Neighbour
+from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
 _MANY = 20
@@ -35,7 +36,7 @@ def show_all(
 ) -> None:
     """Tell which values are held, and why; those that came last first."""
     with open_connection(load_settings()) as connection:
-        values = quarantine.held(connection, data_type, symbol, at_most, status)
+        values = held_values.held(connection, data_type, symbol, at_most, status)
         said = opinions.of(connection, [one.value_id for one in values])
     if as_json:
         print_json(
@@ -90,16 +91,18 @@ def show_all(
 def show(value_id: int, *, ask: bool, as_json: bool) -> None:
     """Tell everything about one value, after asking another provider if so wanted. Raises UnknownValue."""
     with open_connection(load_settings()) as connection:
-        value = quarantine.show(connection, value_id)
+        value = held_values.show(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
         said = opinions.of(connection, [value_id]).get(value_id, [])
-        near = quarantine.neighbours(connection, value_id)
-        found = quarantine.body(connection, value_id)
-        level = quarantine.level(connection, value_id)
-        is_active = value.data_type in {kind.data_type for kind in registry.active_data_types(connection)}
+        near = held_values.neighbours(connection, value_id)
+        found = held_values.body(connection, value_id)
+        level = held_values.level(connection, value_id)
+        is_active = value.data_type in {
+            kind.data_type for kind in data_type_registry.active_data_types(connection)
+        }
     answer = None if found is None else found.decode("utf-8", "replace")
     if as_json:
         print_json(
@@ -119,7 +122,7 @@ def show(value_id: int, *, ask: bool, as_json: bool) -> None:
 
 
 def _ask(value_id: int) -> str | None:
-    from pricing_pipeline.clients import open_clients
+    from pricing_pipeline.keys.clients import open_clients
 
     settings = load_settings()
     with open_engine(settings) as engine, open_clients(settings, engine) as clients:
@@ -129,8 +132,8 @@ def _ask(value_id: int) -> str | None:
 def write_body(value_id: int) -> None:
     """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
     with open_connection(load_settings()) as connection:
-        value = quarantine.show(connection, value_id)
-        found = quarantine.body(connection, value_id)
+        value = held_values.show(connection, value_id)
+        found = held_values.body(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     if found is None:

@@ -170,7 +170,7 @@ def actions_add(
     """
     from pricing_pipeline.cli import actions
     from pricing_pipeline.cli.arguments import currency_code, day
-    from pricing_pipeline.domain import CorporateAction, Dividend, Split
+    from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
 
     if (split is None) == (dividend is None):
         raise typer.BadParameter("give either --split or --dividend")

@@ -10,13 +10,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import calendars
-from pricing_pipeline.calendars import Gap
 from pricing_pipeline.cli.output import console
 from pricing_pipeline.cli.plot import GAP, REVISED, Candle, draw
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain import DataType, Fetcher
-from pricing_pipeline.prices import Bar
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.prices.price_reader import Bar
+from pricing_pipeline.registry import calendars
+from pricing_pipeline.registry.calendars import Gap
 
 _HEIGHT = 16
 _REFUSED = "22023"

@@ -1,6 +1,6 @@
 """`hold`, `release`, `instrument list|pause|resume|remove`: lasting wishes about instruments.
 
-What they mean is decided by the database (db/functions/demand.sql, pauses.sql and symbols.sql).
+What they mean is decided by the database (db/functions/demand/demand.sql, pauses.sql and symbols.sql).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 import typer
 
-from pricing_pipeline import demand
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import listed, print_json, print_table
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.settings import load_settings
 
@@ -23,8 +23,8 @@ def hold(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) ->
     """Open holdings. Raises UnknownDataType, and CapExceeded when they are too many for the user."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
         kind = reads.data_type(connection, data_type)
-        symbols = demand.spelled(connection, data_type, symbols)
-        new = demand.hold(connection, user, [(data_type, symbol) for symbol in symbols])
+        symbols = instruments.spelled(connection, data_type, symbols)
+        new = viewers.hold(connection, user, [(data_type, symbol) for symbol in symbols])
     if as_json:
         print_json({"user": user, "data_type": data_type, "symbols": list(symbols), "new": new})
     elif new:
@@ -39,7 +39,7 @@ def hold(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) ->
 def release(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
     """Close holdings. Raises UnknownDataType for a name that nothing can be held under."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        ended = demand.release(connection, user, [(data_type, symbol) for symbol in symbols])
+        ended = viewers.release(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
             reads.data_type(connection, data_type)
     if as_json:
@@ -53,8 +53,8 @@ def release(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool)
 def pause(symbols: Sequence[str], asset_class: str | None, *, paused: bool, as_json: bool) -> None:
     """Pause or resume instruments. Raises UnknownSymbol, and changes nothing, when one of them is none."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        symbols = [demand.spelled_anywhere(connection, symbol) for symbol in symbols]
-        found = demand.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        found = instruments.pause_instruments(connection, symbols, paused=paused, asset_class=asset_class)
         _require(symbols, [one.symbol for one in found], asset_class)
     done = "paused" if paused else "resumed"
     if as_json:
@@ -72,8 +72,8 @@ def list_instruments(
 ) -> None:
     """Tell which instruments there are, in what state, and how many users watch and hold each."""
     with open_connection(load_settings()) as connection:
-        named = [demand.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
-        found = demand.instruments(connection, named, asset_class, at_most + 1)
+        named = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols] if symbols else None
+        found = instruments.listed(connection, named, asset_class, at_most + 1)
     if as_json:
         print_json({"instruments": [asdict(one) for one in found[:at_most]]})
         return
@@ -97,8 +97,8 @@ def remove(symbols: Sequence[str], asset_class: str | None, *, as_json: bool) ->
     Of a symbol of several classes it asks for the class.
     """
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        symbols = [demand.spelled_anywhere(connection, symbol) for symbol in symbols]
-        found = demand.remove_instruments(connection, symbols, asset_class)
+        symbols = [instruments.spelled_anywhere(connection, symbol) for symbol in symbols]
+        found = instruments.remove_instruments(connection, symbols, asset_class)
         _require(symbols, [one.symbol for one in found], asset_class)
         twice = sorted({one.symbol for one in found if [x.symbol for x in found].count(one.symbol) > 1})
         if twice:

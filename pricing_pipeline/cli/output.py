@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pricing_pipeline.db.roles import RoleFault
-    from pricing_pipeline.prices import LatestPrice
+    from pricing_pipeline.prices.price_reader import LatestPrice
 
 _WIDE = 500
 """Columns assumed where no terminal says how many there are: a pipe must not cut a table."""

@@ -13,16 +13,17 @@ import typer
 from pydantic import SecretStr
 from sqlalchemy import Connection
 
-from pricing_pipeline import credentials, limits, master_keys
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.cli.program import hint, warn
 from pricing_pipeline.errors import PricingError, SettingsError
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import key_setting
 from pricing_pipeline.providers.client import DEFAULT_KEY_NAME
 from pricing_pipeline.providers.configured import configured_keys
-from pricing_pipeline.sealing import LONGEST_SECRET, Keyring
+from pricing_pipeline.queue import limits
 from pricing_pipeline.settings import Settings, load_settings
 
 

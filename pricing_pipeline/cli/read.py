@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import actions, demand, prices
 from pricing_pipeline.cli import history_plot, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
@@ -24,10 +23,14 @@ from pricing_pipeline.cli.output import (
     whole_or_text,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.demand import Why
-from pricing_pipeline.domain import Adjust, CorporateAction, DataType, Fetcher, Split, Window
+from pricing_pipeline.demand import freshness, instruments
+from pricing_pipeline.demand.freshness import Why
+from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import UnknownSymbol
-from pricing_pipeline.prices import Bar, LatestPrice
+from pricing_pipeline.prices import actions, price_reader
+from pricing_pipeline.prices.price_reader import Bar, LatestPrice
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
@@ -44,12 +47,12 @@ def price(symbol: str, *, as_json: bool) -> None:
     Raises UnknownSymbol for one that is no instrument.
     """
     with open_connection(load_settings()) as connection:
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         # Asked before the read asks for anything: what has failed is known to fail.
-        reasons = demand.why(connection, symbol)
-        reading = prices.read(connection, symbol)
+        reasons = freshness.why(connection, symbol)
+        reading = price_reader.read(connection, symbol)
         found = reading.prices
-        if not found and not prices.is_known(connection, symbol):
+        if not found and not price_reader.is_known(connection, symbol):
             raise _unknown(symbol)
         connection.commit()
     if as_json:
@@ -81,11 +84,11 @@ def price(symbol: str, *, as_json: bool) -> None:
 def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
     """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
     with open_connection(load_settings()) as connection:
-        symbol = demand.spelled_anywhere(connection, symbol)
+        symbol = instruments.spelled_anywhere(connection, symbol)
         if data_type is not None:
             kind = reads.data_type(connection, data_type)
             reads.require_instruments(connection, kind, [symbol])
-        found = demand.why(connection, symbol, data_type)
+        found = freshness.why(connection, symbol, data_type)
     if not found:
         raise _unknown(symbol)
     if as_json:
@@ -148,8 +151,10 @@ def history(
         last_day = last_of(first, last, today)
         days = span(first or last_day - timedelta(days=_DEFAULT_DAYS), last_day)
         kind = reads.data_type(connection, data_type)
-        symbol = demand.spelled_anywhere(connection, symbol)
-        bars = prices.bars(connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust)
+        symbol = instruments.spelled_anywhere(connection, symbol)
+        bars = price_reader.bars(
+            connection, symbol, data_type, days.start, days.end, as_of=as_of, adjust=adjust
+        )
         if not bars:
             reads.require_instruments(connection, kind, [symbol])
         missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)

@@ -9,11 +9,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from pricing_pipeline import demand, registry
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain import DataType
+from pricing_pipeline.demand import instruments
+from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.errors import UnknownDataType
-from pricing_pipeline.refresh import Progress
+from pricing_pipeline.registry import data_type_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def revision(connection: Connection) -> str:
 
 def data_type(connection: Connection, name: str) -> DataType:
     """An active data type. Raises UnknownDataType, which lists those there are."""
-    kinds = {kind.data_type: kind for kind in registry.active_data_types(connection)}
+    kinds = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
     if name not in kinds:
         raise UnknownDataType(
             f"there is no active data type {name!r}; there are: {', '.join(kinds) or 'none yet'}. "
@@ -80,7 +81,7 @@ def data_type(connection: Connection, name: str) -> DataType:
 
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
-    demand.known_symbols(connection, [kind.data_type], symbols)
+    instruments.known_symbols(connection, [kind.data_type], symbols)
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.registry import reason
+from pricing_pipeline.registry.data_type_registry import reason
 
 _NOT_MIGRATED = frozenset({"3F000", "42P01", "42703", "42883"})
 """A schema, table, column or function that does not exist."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import backfills, demand, limits, quarantine
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import duration, moment, print_json, print_role_faults, print_table, size
@@ -18,10 +17,14 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import masked
 from pricing_pipeline.db.location import worker_url
 from pricing_pipeline.db.roles import RoleFault, role_faults
-from pricing_pipeline.demand import Freshness, WaitingSchedule
+from pricing_pipeline.demand import backfills, freshness, schedules
+from pricing_pipeline.demand.freshness import Freshness
+from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
-from pricing_pipeline.home import read_state
-from pricing_pipeline.limits import Allowance, Budget, Key, Unqueued
+from pricing_pipeline.processes.home import read_state
+from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.limits import Allowance, Budget, Key, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
 
 _COUNTS = ("watched", "fresh", "due", "late", "refused", "paused")
@@ -43,7 +46,7 @@ class Overview:
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
-    quarantine: Sequence[quarantine.Count] = ()
+    quarantine: Sequence[held_values.Count] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -58,19 +61,19 @@ def status(*, as_json: bool) -> bool:
     try:
         with open_connection(settings) as connection:
             overview = Overview(
-                demand.freshness(connection),
+                freshness.measure(connection),
                 reads.queue_counts(connection),
                 limits.allowances(connection),
                 limits.keys(connection),
                 limits.budgets(connection),
                 limits.unqueued(connection),
-                demand.waiting_schedules(connection),
+                schedules.waiting_schedules(connection),
                 backfills.left_out_by_type(connection),
                 backfills.waiting_refetches(connection),
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
-                quarantine.counts(connection),
+                held_values.counts(connection),
             )
     except DatabaseError as failure:
         error = str(failure)

@@ -10,12 +10,13 @@ from typing import Any
 
 import typer
 
-from pricing_pipeline import credentials, queue
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import moment, print_json, print_table
 from pricing_pipeline.errors import UnknownTask
-from pricing_pipeline.queue import Outcome
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.queue.task_queue import Outcome
 from pricing_pipeline.settings import load_settings
 
 _SAID = {
@@ -34,7 +35,7 @@ _REFUSALS = frozenset({"retired", "misconfigured", "unknown"})
 def show(task_id: int, *, as_json: bool) -> None:
     """Tell everything about one task. Raises UnknownTask."""
     with open_connection(load_settings()) as connection:
-        task = queue.task(connection, task_id)
+        task = task_queue.task(connection, task_id)
     if task is None:
         raise UnknownTask(
             f"there is no task {task_id}. Completed ones are kept a week or two; `queue list` shows those there are."
@@ -57,15 +58,15 @@ def retry(
             reads.data_type(connection, data_type)
         if provider is not None:
             credentials.require_provider(connection, provider)
-        wanted = queue.failed(connection, data_type, provider) if all_failed else ids
-        outcomes = queue.retry(connection, wanted)
+        wanted = task_queue.failed(connection, data_type, provider) if all_failed else ids
+        outcomes = task_queue.retry(connection, wanted)
     return _report(outcomes, as_json=as_json, nothing="no failed task is waiting for anybody.")
 
 
 def cancel(ids: Sequence[int], *, as_json: bool) -> bool:
     """Cancel live tasks; False when one of them does not exist."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        outcomes = queue.cancel(connection, ids)
+        outcomes = task_queue.cancel(connection, ids)
     return _report(outcomes, as_json=as_json, nothing="no task was named.")
 
 

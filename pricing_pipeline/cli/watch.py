@@ -1,6 +1,6 @@
 """`subscribe` and `unsubscribe`: heartbeats from the foreground, and what comes of them.
 
-What a heartbeat does is decided by the database (db/functions/demand.sql).
+What a heartbeat does is decided by the database (db/functions/demand/demand.sql).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import typer
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline import demand, documents, prices
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_engine
 from pricing_pipeline.cli.output import (
@@ -33,8 +32,10 @@ from pricing_pipeline.cli.output import (
     print_json,
 )
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline.prices import LatestPrice
+from pricing_pipeline.prices import documents, price_reader
+from pricing_pipeline.prices.price_reader import LatestPrice
 from pricing_pipeline.settings import load_settings
 
 HEARTBEAT_SECONDS = 60.0
@@ -52,7 +53,7 @@ def subscribe(
     """Watch until a signal asks to leave, or for some minutes."""
     with open_engine(load_settings()) as engine, _asked_to_leave() as leave:
         with engine.connect() as connection:
-            symbols = demand.spelled(connection, data_type, symbols)
+            symbols = instruments.spelled(connection, data_type, symbols)
         pairs = [(data_type, symbol) for symbol in dict.fromkeys(symbols)]
         Watch(engine, user, pairs, leave, as_json=as_json).run(None if minutes is None else minutes * 60)
 
@@ -60,7 +61,7 @@ def subscribe(
 def unsubscribe(user: str, data_type: str, symbols: Sequence[str], *, as_json: bool) -> None:
     """End subscriptions. Raises UnknownDataType for a name that nothing can be watched under."""
     with open_engine(load_settings()) as engine, engine.begin() as connection:
-        ended = demand.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
+        ended = viewers.unsubscribe(connection, user, [(data_type, symbol) for symbol in symbols])
         if not ended:  # of a type that was retired there may be some
             reads.data_type(connection, data_type)
     if as_json:
@@ -144,7 +145,7 @@ class Watch:
             self._leave.wait(max(0.0, min(pause or self._poll_seconds, ends - time.monotonic())))
 
     def _heartbeat(self) -> int:
-        return self._write(lambda connection: demand.heartbeat(connection, self._user, self._pairs))
+        return self._write(lambda connection: viewers.heartbeat(connection, self._user, self._pairs))
 
     def _write(self, work: Callable[[Connection], int]) -> int:
         for attempt in range(1, _RETRIES + 1):
@@ -158,7 +159,7 @@ class Watch:
 
     def _poll(self) -> None:
         with self._engine.connect() as connection:
-            latest = prices.latest(connection, *self._symbols, data_type=self._data_type)
+            latest = price_reader.latest(connection, *self._symbols, data_type=self._data_type)
             stocks = documents.newest(connection, self._data_type, self._symbols)
             failures = reads.faults(connection, self._data_type, self._symbols)
         for price in latest:
@@ -204,7 +205,7 @@ class Watch:
 
     def _unsubscribe(self) -> None:
         try:
-            ended = self._write(lambda connection: demand.unsubscribe(connection, self._user, self._pairs))
+            ended = self._write(lambda connection: viewers.unsubscribe(connection, self._user, self._pairs))
         except _OUTAGES as error:
             self._warn(f"{error} The subscription ends by itself five minutes after its last heartbeat.")
         else:

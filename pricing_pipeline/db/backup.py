@@ -23,7 +23,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
-from pricing_pipeline.processes import without_libpq_variables
+from pricing_pipeline.processes.os_processes import without_libpq_variables
 
 _PROGRAMS = ("pg_dump", "pg_restore", "psql")
 _DEBIAN = Path("/usr/lib/postgresql")

@@ -30,7 +30,7 @@ from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.processes import child_setup, last_lines, open_log, without_libpq_variables
+from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log, without_libpq_variables
 
 Role = Literal["owner", "worker", "superuser"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pricing_pipeline.db.embedded_home import MAJOR, SUPERUSER, ServerUser, give
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.processes import child_setup
+from pricing_pipeline.processes.os_processes import child_setup
 
 # Written into postgresql.conf when the cluster is made; from then on the file is the user's to change.
 _TUNING = {

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.own_files import foreign_hand, replace_own
+from pricing_pipeline.processes.own_files import foreign_hand, replace_own
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"

@@ -38,7 +38,7 @@ def upgrade(owner_url: str) -> None:
             _run_migrations(connection)
             # Functions refer to one another, so bodies are checked when all are there, not one by one.
             connection.execute(query("migrate.defer_body_checks"))
-            for path in sorted((_PACKAGE / "functions").glob("*.sql")):
+            for path in sorted((_PACKAGE / "functions").rglob("*.sql")):
                 run_script(connection, path.read_text())
             run_script(connection, (_PACKAGE / "grants.sql").read_text())
     finally:

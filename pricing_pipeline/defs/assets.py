@@ -26,8 +26,8 @@ from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.sources import asked_at
-from pricing_pipeline.domain import DataType
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.refresh.refresher import Refresher
 
 _NO_HISTORY = date(2000, 1, 1)
 """Where months begin while no type has history."""
@@ -142,7 +142,10 @@ def source_assets(snapshot: RegistrySnapshot) -> list[dg.AssetSpec]:
         group_name="sources",
         kinds={"postgres", "table"},
         description="What people look at now, kept alive by heartbeats. It decides what is refreshed.",
-        metadata={"dagster/table_name": "pricing.active_subscriptions", **_code("db/functions/demand.sql")},
+        metadata={
+            "dagster/table_name": "pricing.active_subscriptions",
+            **_code("db/functions/demand/demand.sql"),
+        },
     )
     return [*providers, subscriptions]
 
@@ -169,7 +172,9 @@ def latest_price_assets(snapshot: RegistrySnapshot, unscheduled: Mapping[str, st
                 "dagster/table_name": f"pricing.{kind.table_name}",
                 "ttl_minutes": kind.default_ttl_minutes,
                 **_code(
-                    "db/functions/documents.sql" if kind.fetcher.is_document else "db/functions/prices.sql"
+                    "db/functions/prices/documents.sql"
+                    if kind.fetcher.is_document
+                    else "db/functions/prices/prices.sql"
                 ),
                 # A table of the user's own has columns of its own.
                 **_latest_columns(kind),
@@ -201,7 +206,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
                     "dagster/column_schema": _DOCUMENTS_COLUMNS
                     if kind.fetcher.is_document
                     else _HISTORY_COLUMNS,
-                    **_code("refresh.py", "settling.py"),
+                    **_code("refresh/refresher.py", "refresh/settling.py"),
                 },
                 tags={"strategy": kind.refresh_strategy},
                 owners=_owners(kind),

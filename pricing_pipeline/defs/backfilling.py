@@ -14,12 +14,15 @@ from pydantic import Field
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills, demand, registry
 from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain import DataType, Window
-from pricing_pipeline.refresh import Backfill, Refresher
+from pricing_pipeline.demand import backfills, instruments
+from pricing_pipeline.demand.backfills import Backfill
+from pricing_pipeline.domain.data_types import DataType
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.registry import data_type_registry
 
 _REFUSED = "22023"
 """SQLSTATE of a request that the database refuses with a sentence for people."""
@@ -96,7 +99,7 @@ def backfill(
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != _REFUSED:
                 raise
-            faults.append(registry.reason(error))  # no reason to leave out the other types
+            faults.append(data_type_registry.reason(error))  # no reason to leave out the other types
     is_current = window.start <= today <= window.end
     for kind in kinds:
         if is_current or kind.fetcher.is_document:
@@ -137,11 +140,11 @@ def _wanted(
         return dict.fromkeys(names)
     try:
         with engine.connect() as connection:
-            known = demand.known_symbols(connection, names, symbols)
+            known = instruments.known_symbols(connection, names, symbols)
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != _REFUSED:
             raise
-        raise dg.Failure(f"{registry.reason(error)}. Nothing was asked for.") from None
+        raise dg.Failure(f"{data_type_registry.reason(error)}. Nothing was asked for.") from None
     if without := [name for name in names if not known[name]]:
         context.log.info(
             f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."

@@ -6,7 +6,7 @@ A run whose process was killed is not cancelled; its tasks are fetched by whoeve
 import dagster as dg
 from sqlalchemy import Engine
 
-from pricing_pipeline import backfills
+from pricing_pipeline.demand import backfills
 
 _CALLED_OFF = [dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED]
 

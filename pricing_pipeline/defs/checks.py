@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 import dagster as dg
 from sqlalchemy import Connection
 
-from pricing_pipeline import checks, demand
 from pricing_pipeline.defs.draining import ahead
 from pricing_pipeline.defs.markdown import escaped, section
 from pricing_pipeline.defs.ours import CHECKS_JOB, latest_key
@@ -21,7 +20,9 @@ from pricing_pipeline.defs.plots import freshness_plot, price_plot
 from pricing_pipeline.defs.reports import Metadata, named_table, said_of_service, serving, why_late
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.demand import drains, freshness
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.prices import quality
 
 _GUIDE = "docs/operations.md"
 _PAGE = Path(__file__).resolve().parents[2] / _GUIDE
@@ -66,17 +67,17 @@ def _on_time(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict
             {
                 **serving(row),
                 **why_late(connection, row),
-                **freshness_plot(checks.served(connection, row.data_type)),
+                **freshness_plot(quality.served(connection, row.data_type)),
             },
             is_fault=not row.is_on_time,
             is_grave=2 * row.late > row.watched or not row.fresh + row.due,
         )
-        for row in demand.freshness(connection, names)
+        for row in freshness.measure(connection, names)
     }
 
 
 def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: checks.Gaps) -> _Verdict:
+    def judged(row: quality.Gaps) -> _Verdict:
         none = row.sessions.get("provider_has_none", 0)
         numbers = _numbers(
             expected=row.expected,
@@ -93,7 +94,7 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             ["symbol", "from", "to", "trading days", "kind", "why"],
             [[g.symbol, g.first_day, g.last_day, g.sessions, g.kind, g.detail or ""] for g in row.examples],
         )
-        numbers |= price_plot(checks.portrait(connection, row.data_type))
+        numbers |= price_plot(quality.portrait(connection, row.data_type))
         is_poor = 100 * none > row.expected
         return _Verdict(
             _said_of_gaps(row, none, is_poor),
@@ -102,10 +103,10 @@ def _gaps(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
             20 * row.missing > row.expected,
         )
 
-    return _each(checks.gaps(connection, names), judged)
+    return _each(quality.gaps(connection, names), judged)
 
 
-def _said_of_gaps(row: checks.Gaps, none: int, is_poor: bool) -> str:
+def _said_of_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     if row.missing:
         said = (
             f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
@@ -129,7 +130,7 @@ def _said_of_gaps(row: checks.Gaps, none: int, is_poor: bool) -> str:
 
 
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: checks.Outliers) -> _Verdict:
+    def judged(row: quality.Outliers) -> _Verdict:
         untold = row.untold_splits or ()
         numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced, untold_splits=len(untold))
         numbers |= _examples(untold[:5])
@@ -149,11 +150,11 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
         is_fault = row.held > 0 or bool(untold)
         return _Verdict(said, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
-    return _each(checks.outliers(connection, names), judged)
+    return _each(quality.outliers(connection, names), judged)
 
 
 def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: checks.Agreement) -> _Verdict:
+    def judged(row: quality.Agreement) -> _Verdict:
         numbers = _numbers(compared=row.compared, apart=row.apart) | _examples(row.examples)
         if row.worst is not None:
             numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
@@ -173,18 +174,18 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
         )
         return _Verdict(said, numbers, True, (row.worst or 0.0) >= 2.0)
 
-    return _each(checks.agreement(connection, names), judged)
+    return _each(quality.agreement(connection, names), judged)
 
 
 def _revisions(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
-    def judged(row: checks.Revisions) -> _Verdict:
+    def judged(row: quality.Revisions) -> _Verdict:
         rate = row.revised / row.stored if row.stored else 0.0
         numbers = _numbers(stored=row.stored, revised=row.revised, symbols=row.symbols)
         numbers |= {"rate": dg.MetadataValue.float(round(rate, 6)), **_examples(row.examples)}
         said = f"{row.revised} of {row.stored} values of the last year were revised in the last 30 days ({rate:.2%})."
         return _Verdict(said, numbers, rate > 0.01, rate > 0.1)
 
-    return _each(checks.revisions(connection, names), judged)
+    return _each(quality.revisions(connection, names), judged)
 
 
 def _each(rows: Sequence[RowT], judged: Callable[[RowT], _Verdict]) -> dict[str, _Verdict]:
@@ -270,7 +271,7 @@ def _evaluations(
     What was never fetched does not pass: nothing of it is right. As long as nothing is wrong with it, either, and
     nothing was told before, nothing is: Dagster shows it as not evaluated. What was told before would stand.
     """
-    fetched = checks.fetched(connection, data_types)
+    fetched = quality.fetched(connection, data_types)
     for name, verdict in check.judge(connection, data_types).items():
         if name in fetched:
             yield _evaluation(check, name, verdict)
@@ -301,8 +302,8 @@ def _was_told(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
 
 def _tell_unwatched(connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]) -> None:
     """Say of types that nobody watches that this is why their prices get older."""
-    fetched = checks.fetched(connection, data_types)
-    for row in demand.freshness(connection, data_types):
+    fetched = quality.fetched(connection, data_types)
+    for row in freshness.measure(connection, data_types):
         if not row.watched:
             said = said_of_service(row) if row.data_type in fetched else f"{said_of_service(row)} {_NEVER}"
             instance.report_runless_asset_event(
@@ -397,7 +398,7 @@ def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
         context: dg.ScheduleEvaluationContext, database: PricingDatabase
     ) -> dg.RunRequest | dg.SkipReason:
         with database.engine.connect() as connection:
-            if not (demand.outlook(connection).watched or checks.is_anything_stored(connection)):
+            if not (drains.outlook(connection).watched or quality.is_anything_stored(connection)):
                 return dg.SkipReason("nothing is watched and nothing is stored, so there is nothing to check")
         return dg.RunRequest(tags=ahead(context.instance, 5))  # behind drains, before backfills
 

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.ours import DRAIN_TAG, made_here
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import load_settings_as_guest
 
 _DATABASE_TAG = "pricing/database"

@@ -18,7 +18,7 @@ from dagster._record import replace
 from dagster_postgres import PostgresEventLogStorage
 
 from pricing_pipeline.db.dagster_storage import is_made_here
-from pricing_pipeline.domain import DataType
+from pricing_pipeline.domain.data_types import DataType
 
 LABEL = "__repository__@pricing_pipeline"
 """How Dagster labels runs of the code location that workspace.yaml names."""

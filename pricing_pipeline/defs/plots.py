@@ -1,7 +1,7 @@
 """Plots for asset metadata: small SVG pictures as data URIs, short enough for Dagster to show them inline.
 
-Pure drawing over what checks.py has read. Dagster shows Markdown of up to 999 characters at once and hides what is
-longer behind a link, so a plot has a fixed number of columns and whole coordinates, however much it stands for.
+Pure drawing over what prices/quality.py has read. Dagster shows Markdown of up to 999 characters at once and hides
+what is longer behind a link, so a plot has a fixed number of columns and whole coordinates, however much it stands for.
 Positions on a picture are no prices: doubles are exact enough for them.
 """
 
@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 
 import dagster as dg
 
-from pricing_pipeline.checks import Portrait, Portrayed, Served
 from pricing_pipeline.defs.markdown import with_picture
+from pricing_pipeline.prices.quality import Portrait, Portrayed, Served
 
 MOST_CHARACTERS = 999
 _WIDTH, _HEIGHT = 240, 60

@@ -18,13 +18,13 @@ from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, Sq
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine
 
-from pricing_pipeline import prices
 from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline.defs.ours import DRAIN_TAG, Ours, made_here
 from pricing_pipeline.defs.reports import asset_size, month_metadata
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain import Window, months_after
+from pricing_pipeline.domain.windows import Window, months_after
+from pricing_pipeline.prices import price_reader
 
 KEEP_DRAINS = timedelta(hours=6)
 """Drains that succeeded or were cancelled."""
@@ -145,7 +145,7 @@ def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Par
             first = datetime.fromisoformat(partition).date()
             window = Window(first, months_after(first, 1) - timedelta(days=1))
             with engine.connect() as connection:
-                held = prices.months(connection, key.path[-1], window.start, window.end)
+                held = price_reader.months(connection, key.path[-1], window.start, window.end)
                 size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}
             metadata = month_metadata(*held.get(first, (0, 0))) | size
             instance.report_runless_asset_event(

@@ -11,14 +11,15 @@ from datetime import date, timedelta
 import dagster as dg
 from sqlalchemy import Connection, Engine
 
-from pricing_pipeline import backfills, checks, demand, documents, prices
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.defs.ours import document_key, history_key, latest_key
 from pricing_pipeline.defs.plots import price_plot
 from pricing_pipeline.defs.resources import Allowances
-from pricing_pipeline.domain import Window, months_after, months_of
-from pricing_pipeline.refresh import Backfill, Progress
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.demand import backfills, freshness
+from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.domain.windows import Window, months_after, months_of
+from pricing_pipeline.prices import documents, price_reader, quality
+from pricing_pipeline.refresh.tally import Tally
 
 Metadata = dict[str, dg.MetadataValue]
 
@@ -57,13 +58,15 @@ class Reporter:
         """Report what was done since the last time, one data type after the other."""
         with self._engine.connect() as connection:
             served = {
-                row.data_type: row for row in demand.freshness(connection, [t.data_type for t in tallies])
+                row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
             }
             samples = {t.data_type: sample_table(connection, t.data_type) for t in tallies}
             late = {name: why_late(connection, row) for name, row in served.items()}
             months = {t.data_type: self._months_to_tell(t) for t in tallies}
             held = {
-                name: checks.month_rows(connection, name, wanted) for name, wanted in months.items() if wanted
+                name: quality.month_rows(connection, name, wanted)
+                for name, wanted in months.items()
+                if wanted
             }
             sizes = {name: asset_size(connection, name) for name, wanted in months.items() if wanted}
         for tally in tallies:
@@ -112,8 +115,8 @@ class Reporter:
                 if size := asset_size(connection, name, is_once=True):
                     self._context.log_event(dg.AssetObservation(history_key(name), metadata=size))
             for name, months in self._unfinished.items():
-                held = checks.month_rows(connection, name, sorted(months), is_once=True)
-                lacking = checks.lacking(connection, name, sorted(months))
+                held = quality.month_rows(connection, name, sorted(months), is_once=True)
+                lacking = quality.lacking(connection, name, sorted(months))
                 size = asset_size(connection, name, is_once=True)
                 for month in sorted(months):
                     told = _month_size(held.get(month)) | (size if month == max(months) else {})
@@ -138,7 +141,7 @@ class Reporter:
         event = dg.AssetMaterialization if is_filled else dg.AssetObservation
         self._context.log_event(event(history_key(data_type), partition=month.isoformat(), metadata=metadata))
 
-    def _tell_judged(self, data_type: str, month: date, metadata: Metadata, lacking: checks.Lacking) -> None:
+    def _tell_judged(self, data_type: str, month: date, metadata: Metadata, lacking: quality.Lacking) -> None:
         self._tell(data_type, month, metadata | _said_of_lacking(lacking), is_filled=not lacking.symbols)
 
     def steps(self, data_type: str) -> Callable[[Progress], None]:
@@ -187,9 +190,9 @@ class Reporter:
         months = months_of(window)
         end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
-            held = prices.months(connection, backfill.data_type, months[0], end)
-            lacking = checks.lacking(connection, backfill.data_type, months)
-            last = price_plot(checks.portrait(connection, backfill.data_type))
+            held = price_reader.months(connection, backfill.data_type, months[0], end)
+            lacking = quality.lacking(connection, backfill.data_type, months)
+            last = price_plot(quality.portrait(connection, backfill.data_type))
             last |= asset_size(connection, backfill.data_type, is_once=True)
         for month in months:
             told = month_metadata(*held.get(month, (0, 0))) | (last if month == months[-1] else {})
@@ -204,7 +207,7 @@ class Reporter:
         """
         months = months_of(window)
         with self._engine.connect() as connection:
-            held = prices.months(
+            held = price_reader.months(
                 connection, data_type, months[0], months_after(months[-1], 1) - timedelta(days=1)
             )
         reason: Metadata = {"nothing_to_fill": dg.MetadataValue.text(why)}
@@ -298,7 +301,7 @@ def month_metadata(rows: int, symbols: int) -> Metadata:
 
 def asset_size(connection: Connection, data_type: str, *, is_once: bool = False) -> Metadata:
     """The row count that Dagster shows as the whole history's; nothing rather than a guess."""
-    rows = checks.total_rows(connection, data_type, is_once=is_once)
+    rows = quality.total_rows(connection, data_type, is_once=is_once)
     return {} if rows is None else {"dagster/row_count": dg.MetadataValue.int(rows)}
 
 
@@ -306,7 +309,7 @@ def _month_size(rows: int | None) -> Metadata:
     return {} if rows is None else {"dagster/partition_row_count": dg.MetadataValue.int(rows)}
 
 
-def _said_of_lacking(lacking: checks.Lacking) -> Metadata:
+def _said_of_lacking(lacking: quality.Lacking) -> Metadata:
     if not lacking.symbols:
         return {}
     said = (
@@ -316,7 +319,7 @@ def _said_of_lacking(lacking: checks.Lacking) -> Metadata:
     return {"not_filled": dg.MetadataValue.text(said)}
 
 
-def serving(row: demand.Freshness | None) -> Metadata:
+def serving(row: freshness.Freshness | None) -> Metadata:
     """How the watched pairs of a data type are served."""
     if row is None:
         return {}
@@ -332,7 +335,7 @@ def serving(row: demand.Freshness | None) -> Metadata:
     return metadata
 
 
-def said_of_service(row: demand.Freshness) -> str:
+def said_of_service(row: freshness.Freshness) -> str:
     """How a data type serves its viewers, in a sentence."""
     if not row.watched:
         return "Nobody watches this type."
@@ -355,24 +358,24 @@ def said_of_service(row: demand.Freshness) -> str:
     return said
 
 
-def why_late(connection: Connection, row: demand.Freshness) -> Metadata:
+def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:
     """Why the prices that viewers have waited for longest are late; nothing when none is."""
     if not row.late:
         return {}
     cells: list[list[object]] = [
-        [one.symbol, one.sentence] for one in demand.why_late(connection, row.data_type, LATE_ROWS)
+        [one.symbol, one.sentence] for one in freshness.why_late(connection, row.data_type, LATE_ROWS)
     ]
     return named_table("why_late", ["symbol", "why"], cells)
 
 
 def sample_table(connection: Connection, data_type: str) -> Metadata:
     """A small table of a data type's latest prices, or of its documents."""
-    return latest_table(prices.sample(connection, data_type, SAMPLE_ROWS)) or _document_table(
+    return latest_table(price_reader.sample(connection, data_type, SAMPLE_ROWS)) or _document_table(
         documents.sample(connection, data_type, SAMPLE_ROWS)
     )
 
 
-def latest_table(rows: Sequence[prices.SampleRow]) -> Metadata:
+def latest_table(rows: Sequence[price_reader.SampleRow]) -> Metadata:
     """A small table of latest prices."""
     cells: list[list[object]] = [
         [

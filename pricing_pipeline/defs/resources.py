@@ -11,11 +11,11 @@ from threading import Lock
 import dagster as dg
 from sqlalchemy import Engine
 
-from pricing_pipeline import limits
-from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.queue import limits
 from pricing_pipeline.settings import load_settings_as_guest
 
 

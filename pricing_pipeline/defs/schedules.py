@@ -17,13 +17,13 @@ from dagster._utils.schedules import (  # internal: the very slots of Dagster's 
 from dagster._vendored.croniter.croniter import CroniterBadDateError
 from sqlalchemy import Engine
 
-from pricing_pipeline import demand
 from pricing_pipeline.defs.draining import drain_tags
 from pricing_pipeline.defs.ours import REFRESH_JOB, stored_key
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_drained
-from pricing_pipeline.domain import DataType
+from pricing_pipeline.demand import drains, schedules
+from pricing_pipeline.domain.data_types import DataType
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,16 +36,16 @@ def scheduled_refreshes(snapshot: RegistrySnapshot) -> tuple[list[dg.ScheduleDef
 
     Also why types have none whose row Dagster cannot follow: one bad row must not take all others down.
     """
-    schedules, faults = [], {}
+    definitions, faults = [], {}
     for kind in snapshot.data_types:
         if kind.refresh_schedule is None:
             continue
         try:
-            schedules.append(_schedule(kind))
+            definitions.append(_schedule(kind))
         except dg.DagsterInvalidDefinitionError as error:
             faults[kind.data_type] = str(error)
             _LOG.warning("data type %s is not refreshed by its schedule: %s", kind.data_type, error)
-    return schedules, faults
+    return definitions, faults
 
 
 def _ever_comes(cron: str, timezone: str) -> bool:
@@ -75,8 +75,10 @@ def _schedule(kind: DataType) -> dg.ScheduleDefinition:
     ) -> dg.RunRequest | dg.SkipReason:
         slot = context.scheduled_execution_time
         with database.engine.begin() as connection:
-            queued = demand.enqueue_scheduled(connection, kind.data_type, slot)
-            waiting = [w.words for w in demand.waiting_schedules(connection) if w.data_type == kind.data_type]
+            queued = schedules.enqueue_scheduled(connection, kind.data_type, slot)
+            waiting = [
+                w.words for w in schedules.waiting_schedules(connection) if w.data_type == kind.data_type
+            ]
         if queued is None:
             return dg.SkipReason(
                 f"the slot {slot:%Y-%m-%d %H:%M %Z} was served before, or the type is retired"
@@ -121,8 +123,8 @@ class MissedSlots:
         if not self._crons:
             return {}
         with engine.connect() as connection:
-            served = demand.served_slots(connection)
-            now = datetime.fromtimestamp(demand.outlook(connection).now_epoch, UTC)
+            served = schedules.served_slots(connection)
+            now = datetime.fromtimestamp(drains.outlook(connection).now_epoch, UTC)
         caught_up = {}
         for name, slot in served.items():
             try:
@@ -130,7 +132,7 @@ class MissedSlots:
                 if missed is None:
                     continue
                 with engine.begin() as connection:
-                    if demand.enqueue_scheduled(connection, name, missed) is not None:
+                    if schedules.enqueue_scheduled(connection, name, missed) is not None:
                         caught_up[name] = missed
                         _LOG.warning("the slot %s of %s was missed and is served now", missed, name)
             except Exception:

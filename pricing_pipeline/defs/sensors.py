@@ -8,7 +8,6 @@ import dagster as dg
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin  # internal: dagster is pinned
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import checks, demand, limits
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.assets import months
 from pricing_pipeline.defs.cancelling import cancel_with_runs
@@ -21,6 +20,9 @@ from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.defs.starting import is_on_its_way
+from pricing_pipeline.demand import drains, freshness, staleness
+from pricing_pipeline.prices import quality
+from pricing_pipeline.queue import limits
 
 # A strict comparison against Dagster's 5 s loop: an interval of 5 would tick every 5 and 10 s in turn.
 _EVERY_LOOP = 4
@@ -61,13 +63,13 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
         with database.engine.begin() as connection:
-            demand.run_duties(connection)
+            staleness.run_duties(connection)
         with database.engine.begin() as connection:
-            demand.enqueue_due(connection)
+            staleness.enqueue_due(connection)
         schedules.serve(database.engine)
         cancel_with_runs(context.instance, database.engine)
         with database.engine.connect() as connection:
-            outlook = demand.outlook(connection)
+            outlook = drains.outlook(connection)
         last = cursors.read(context, _Requested)
         requested = last.at if last else 0.0
         is_coming = is_on_its_way(context.instance, database.engine, Ours.of(context, ()).label)
@@ -93,7 +95,7 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     return sensor
 
 
-def _why_idle(outlook: demand.Outlook, requested: float, is_on_its_way: bool) -> str | None:
+def _why_idle(outlook: drains.Outlook, requested: float, is_on_its_way: bool) -> str | None:
     """Why no run is needed now; None when one is. `requested` is when one was asked for last, in Unix seconds."""
     if not outlook.watched and not outlook.queued:
         held = "; what is held is fresh enough" if outlook.held else ""
@@ -109,7 +111,7 @@ def _why_idle(outlook: demand.Outlook, requested: float, is_on_its_way: bool) ->
     return None
 
 
-def _run_key(outlook: demand.Outlook, requested: float) -> str:
+def _run_key(outlook: drains.Outlook, requested: float) -> str:
     """The same for two ticks that decide on the same state, so that Dagster launches one run for both."""
     return f"after-request-{requested:.3f}" if requested else f"first-{outlook.now_epoch:.3f}"
 
@@ -139,9 +141,9 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     ) -> dg.SensorResult | dg.SkipReason:
         told = cursors.read(context, _Told) or _Told({}, [])
         with database.engine.connect() as connection:
-            outlook = demand.outlook(connection)
+            outlook = drains.outlook(connection)
             now, watched = outlook.now_epoch, sorted(ttls.keys() & set(outlook.watched_types or ()))
-            rows = [row for row in demand.freshness(connection, watched) if row.watched] if watched else []
+            rows = [row for row in freshness.measure(connection, watched) if row.watched] if watched else []
             late = sorted(row.data_type for row in rows if not row.is_on_time)
             turned = sorted({*late} ^ ({*told.late} & ttls.keys()))
             judged = on_time_evaluations(connection, turned) if turned else []
@@ -164,13 +166,13 @@ def _pause(ttl: float) -> float:
     return max(_TOLD_AT_LEAST_SECONDS, ttl / 2) - _TICK_JITTER_SECONDS
 
 
-def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMaterialization:
+def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMaterialization:
     shown: Metadata = {}
     try:
         with database.engine.connect() as connection:
             shown |= sample_table(connection, row.data_type)
-            shown |= freshness_plot(checks.served(connection, row.data_type))
-            shown |= price_plot(checks.portrait(connection, row.data_type))
+            shown |= freshness_plot(quality.served(connection, row.data_type))
+            shown |= price_plot(quality.portrait(connection, row.data_type))
     except DBAPIError as error:  # a plot must not keep this type, or another, from being reported
         shown["not_shown"] = dg.MetadataValue.text(
             f"what the database refuses to show now: {error.orig}"[:500]
@@ -180,7 +182,9 @@ def _calm(database: PricingDatabase, row: demand.Freshness) -> dg.AssetMateriali
     )
 
 
-def _told_what(calm: Sequence[demand.Freshness], troubled: Sequence[demand.Freshness], unwatched: int) -> str:
+def _told_what(
+    calm: Sequence[freshness.Freshness], troubled: Sequence[freshness.Freshness], unwatched: int
+) -> str:
     late = [f"{row.data_type} ({row.late})" for row in troubled if row.late]
     waiting = [f"{row.data_type} ({row.due})" for row in troubled if row.due and not row.late]
     refused = [row.data_type for row in troubled if not (row.late or row.due)]
@@ -224,7 +228,7 @@ def follow_registry(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, database: PricingDatabase
     ) -> dg.SensorResult | dg.SkipReason:
         with database.engine.connect() as connection:
-            outlook = demand.outlook(connection)
+            outlook = drains.outlook(connection)
         version, server = outlook.registry_version, context.code_location_origin
         kept = cursors.read(context, _Seen)
         seen = kept if kept and kept.version == version else _Seen(version, outlook.now_epoch)

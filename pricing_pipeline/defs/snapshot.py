@@ -17,11 +17,11 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import registry
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
-from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import Settings
 
 _LOG = logging.getLogger(__name__)
@@ -73,10 +73,10 @@ def _read(url: str) -> RegistrySnapshot:
     try:
         with engine.connect() as connection:
             return RegistrySnapshot(
-                version=registry.version(connection),
-                data_types=tuple(registry.active_data_types(connection)),
-                providers=registry.provider_urls(connection),
-                routes=registry.routes(connection),
+                version=data_type_registry.version(connection),
+                data_types=tuple(data_type_registry.active_data_types(connection)),
+                providers=data_type_registry.provider_urls(connection),
+                routes=data_type_registry.routes(connection),
             )
     finally:
         engine.dispose()

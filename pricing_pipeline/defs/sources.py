@@ -9,15 +9,16 @@ from typing import Any
 
 import dagster as dg
 
-from pricing_pipeline import demand, limits
 from pricing_pipeline.defs import cursors
 from pricing_pipeline.defs.ours import SUBSCRIPTIONS, provider_key
 from pricing_pipeline.defs.reports import Metadata, named_table
 from pricing_pipeline.defs.resources import PricingDatabase
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.demand import Watching
-from pricing_pipeline.limits import Standing
+from pricing_pipeline.demand import drains, viewers
+from pricing_pipeline.demand.viewers import Watching
 from pricing_pipeline.providers.configured import sandbox_url
+from pricing_pipeline.queue import limits
+from pricing_pipeline.queue.limits import Standing
 from pricing_pipeline.settings import load_settings
 
 _EVERY_SECONDS = 30
@@ -52,8 +53,8 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
     ) -> dg.SensorResult | dg.SkipReason:
         told = cursors.read(context, _Told) or _Told([], {})
         with database.engine.connect() as connection:
-            now = demand.outlook(connection).now_epoch
-            watching = demand.watching(connection)
+            now = drains.outlook(connection).now_epoch
+            watching = viewers.watching(connection)
             standings = limits.standings(connection, snapshot.providers)
         events: list[dg.AssetObservation] = []
         shown = [one for one in watching if one.user_id is None] + _biggest(watching)

@@ -6,8 +6,8 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG  # internal: dagster is pinned
 from sqlalchemy import Engine
 
-from pricing_pipeline import demand
 from pricing_pipeline.defs.draining import drains_of
+from pricing_pipeline.demand import drains
 
 _WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
 _BEGINS_WITHIN_SECONDS = 30.0
@@ -20,9 +20,9 @@ def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | Non
     `label` is that of the code location, where it is known: what another one has queued may stay queued for ever.
     """
     tags = drains_of(engine) | ({REPOSITORY_LABEL_TAG: label} if label else {})
-    drains = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags=tags)
+    ours = dg.RunsFilter(statuses=[*_WAITING, dg.DagsterRunStatus.STARTED], tags=tags)
     starting = set()
-    for record in instance.get_run_records(drains):
+    for record in instance.get_run_records(ours):
         if record.dagster_run.status in _WAITING:
             return True
         if abs(time.time() - (record.start_time or time.time())) < _BEGINS_WITHIN_SECONDS:
@@ -30,10 +30,10 @@ def is_on_its_way(instance: dg.DagsterInstance, engine: Engine, label: str | Non
     if not starting:
         return False
     with engine.connect() as connection:
-        return bool(starting - demand.drains_begun(connection, starting))
+        return bool(starting - drains.drains_begun(connection, starting))
 
 
 def is_drained(instance: dg.DagsterInstance, engine: Engine) -> bool:
     """Whether the queue is worked at, or is about to be."""
     with engine.connect() as connection:
-        return demand.outlook(connection).drain_id is not None or is_on_its_way(instance, engine)
+        return drains.outlook(connection).drain_id is not None or is_on_its_way(instance, engine)

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from pricing_pipeline import calendars
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.registry import calendars
 
 _EVERY_SECONDS = 60
 

@@ -11,9 +11,9 @@ import time
 
 import dagster as dg
 
-from pricing_pipeline import demand
 from pricing_pipeline.defs.ours import DRAIN_TAG, REFRESH_JOB, Ours, only
 from pricing_pipeline.defs.resources import PricingDatabase
+from pricing_pipeline.demand import drains
 
 SILENCE_SECONDS = 3600.0
 
@@ -28,7 +28,7 @@ SILENCE_SECONDS = 3600.0
 def note_failed_runs(context: dg.RunFailureSensorContext, database: PricingDatabase) -> None:
     run = context.dagster_run
     with database.engine.begin() as connection:
-        demand.warn_of_run(connection, run.job_name, run.run_id, context.failure_event.message or "it failed")
+        drains.warn_of_run(connection, run.job_name, run.run_id, context.failure_event.message or "it failed")
 
 
 @dg.sensor(

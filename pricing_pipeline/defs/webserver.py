@@ -15,9 +15,9 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.processes.ports import require_free_port
+from pricing_pipeline.processes.web_guard import Guard, own_hosts, ui_token
 from pricing_pipeline.settings import Settings, load_settings
-from pricing_pipeline.web_guard import Guard, own_hosts, ui_token
 
 _STATEMENT_TIMEOUT_MS = 15_000
 _RECYCLE_SECONDS = 3600

@@ -17,8 +17,11 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pricing_pipeline.bars import symbols_of
-from pricing_pipeline.domain import Answer, Fetcher, RejectedValue, Response, Window
+from pricing_pipeline.domain.answers import Answer, RejectedValue
+from pricing_pipeline.domain.bars import symbols_of
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,
     PlanRestricted,

@@ -20,7 +20,10 @@ import httpcore
 import httpx
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, SymbolFailure, Window
+from pricing_pipeline.domain.answers import Answer, FailureKind, SymbolFailure
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     ClientFault,
     KeyRefused,
@@ -30,7 +33,6 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     SettingsError,
 )
-from pricing_pipeline.key_echoes import KeyEchoes
 from pricing_pipeline.providers.base import (
     Provider,
     Request,
@@ -42,6 +44,7 @@ from pricing_pipeline.providers.base import (
     said,
     units_left,
 )
+from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import (
     AddressRefused,
     BoundedTransport,

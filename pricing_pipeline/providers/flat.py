@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pricing_pipeline.bars import Column
+    from pricing_pipeline.domain.bars import Column
 
 _FIGURES = b"0123456789.-"
 _NO_DIGITS = bytes(set(range(256)) - set(b"0123456789,"))

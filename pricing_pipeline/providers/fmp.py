@@ -15,18 +15,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain import (
+from pricing_pipeline.domain.answers import (
     Adjustment,
     Answer,
     FailureKind,
-    Fetcher,
     Observation,
     RejectedValue,
-    Response,
     SymbolFailure,
-    Window,
     storable,
 )
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,

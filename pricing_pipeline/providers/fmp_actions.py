@@ -13,7 +13,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain import Answer, CorporateAction, Dividend, Document, Fetcher, RejectedValue
+from pricing_pipeline.domain.answers import Answer, CorporateAction, Dividend, Document, RejectedValue
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.base import Schema, check_count, validate_rows
 from pricing_pipeline.providers.values import (
     Implausible,

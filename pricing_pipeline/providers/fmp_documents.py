@@ -13,7 +13,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.domain import Answer, Document, Fetcher, RejectedValue
+from pricing_pipeline.domain.answers import Answer, Document, RejectedValue
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.base import Schema, SchemaT, check_count, validate_rows
 from pricing_pipeline.providers.values import Implausible, calendar_day, check_day, midnight, settle_documents
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from pricing_pipeline.domain import SAME_ACTION, Split
+from pricing_pipeline.domain.answers import SAME_ACTION, Split
 from pricing_pipeline.providers.noise import before_division
 from pricing_pipeline.providers.values import Implausible, decimal_of, price_of
 

@@ -15,16 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pricing_pipeline.domain import (
-    Answer,
-    FailureKind,
-    Fetcher,
-    Observation,
-    RejectedValue,
-    Response,
-    SymbolFailure,
-    Window,
-)
+from pricing_pipeline.domain.answers import Answer, FailureKind, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,

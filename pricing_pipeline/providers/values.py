@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pricing_pipeline.bars import Bars
-from pricing_pipeline.domain import (
+from pricing_pipeline.domain.answers import (
     Adjustment,
     Answer,
     Document,
@@ -28,12 +27,13 @@ from pricing_pipeline.domain import (
     RejectedValue,
     Split,
     SymbolFailure,
-    Window,
 )
+from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.currencies import CURRENCIES, PARTS
 
 if TYPE_CHECKING:
-    from pricing_pipeline.bars import Column
+    from pricing_pipeline.domain.bars import Column
     from pricing_pipeline.providers.flat import Rows
 
 Number = str | int | Annotated[Decimal, Field(allow_inf_nan=True)]

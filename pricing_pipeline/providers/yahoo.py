@@ -14,13 +14,10 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from pydantic import Field
 
-from pricing_pipeline.domain import (
-    Answer,
-    FailureKind,
-    Fetcher,
-    Response,
-    Window,
-)
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, KeyRefused, PlanRestricted, ProviderError, SchemaDrift
 from pricing_pipeline.providers.base import (
     Request,

@@ -21,19 +21,19 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Discriminator, Field, Tag
 
-from pricing_pipeline.domain import (
+from pricing_pipeline.domain.answers import (
     Adjustment,
     Answer,
     Dividend,
     FailureKind,
-    Fetcher,
     Observation,
     RejectedValue,
     Split,
     SymbolFailure,
     Unconfirmed,
-    Window,
 )
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, said, validate
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of

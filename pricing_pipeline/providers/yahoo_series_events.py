@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from pricing_pipeline.domain import RejectedValue, Split
+from pricing_pipeline.domain.answers import RejectedValue, Split
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, validate
 from pricing_pipeline.providers.exchange_days import day_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from pricing_pipeline import registry
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import run_script
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.registry import data_type_registry
 
 _FOLDER = Path(__file__).parent
 
@@ -22,8 +22,8 @@ def load(owner_url: str, *, demo: bool = True) -> bool:
     engine = make_engine(owner_url, pool_size=1)
     try:
         with engine.begin() as connection:
-            needs_providers = not registry.has_providers(connection)
-            needs_types = demo and registry.is_empty(connection)
+            needs_providers = not data_type_registry.has_providers(connection)
+            needs_types = demo and data_type_registry.is_empty(connection)
             if needs_providers:
                 run_script(connection, (_FOLDER / "providers.sql").read_text())
             if needs_types:

@@ -7,8 +7,8 @@ import threading
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.location import worker_url
+from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline.subscriptions import SubscriptionManager
 
 WATCHED = {
     "equity_quote": ("AAPL", "MSFT", "IBM", "GOOG", "FB"),

@@ -21,8 +21,8 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline import dagster_home
-from pricing_pipeline.probes import answers_grpc, listens
+from pricing_pipeline.processes import dagster_home
+from pricing_pipeline.processes.probes import answers_grpc, listens
 from pricing_pipeline_tests.fix_core import Core
 from pricing_pipeline_tests.fix_dagster import an_instance
 from pricing_pipeline_tests.fix_database import Clock, TestServer
@@ -213,7 +213,7 @@ def test_g2_who_asks_a_code_server_starts_no_threads(
 ) -> None:
     """Whoever starts processes must have none: a fork copies the locks that they hold."""
     script = (
-        "import sys, psutil; from pricing_pipeline.probes import answers_grpc;"
+        "import sys, psutil; from pricing_pipeline.processes.probes import answers_grpc;"
         "print(answers_grpc(sys.argv[1], sys.argv[2], 5.0), psutil.Process().num_threads())"
     )
     asked = [sys.executable, "-c", script, str(open_folder / "code.sock"), PING]

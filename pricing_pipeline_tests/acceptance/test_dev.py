@@ -18,9 +18,9 @@ import psycopg
 import pytest
 import yaml
 
-from pricing_pipeline import demand
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.ports import LOOPBACK, require_free_port
+from pricing_pipeline.demand import viewers
+from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
 from pricing_pipeline_tests.fix_core import QUOTE
 from pricing_pipeline_tests.fix_database import TestServer
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
@@ -108,7 +108,7 @@ def test_g7_b1_dagster_dev_that_starts_before_the_database_serves_viewers(
         server.create(name, template)
         try:
             with engine.begin() as connection:
-                demand.heartbeat(connection, "ann", [(QUOTE, "AAPL")])
+                viewers.heartbeat(connection, "ann", [(QUOTE, "AAPL")])
             wait_until(lambda: f"price_history/{QUOTE}" in (assets(port) or ()))
             wait_until(lambda: is_priced(server.url(name)))
         finally:

@@ -20,8 +20,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from pricing_pipeline.domain import FailureKind
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline_tests.chromium import CHROMIUM, FLAGS, needs_chromium
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import ROOT, Stage

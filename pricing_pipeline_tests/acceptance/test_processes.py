@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pricing_pipeline.environments import KNOWN_TO, SECRETS
-from pricing_pipeline.sealing import new_key
+from pricing_pipeline.keys.environments import KNOWN_TO, SECRETS
+from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"

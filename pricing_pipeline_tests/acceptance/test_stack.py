@@ -16,7 +16,7 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import viewers
 from pricing_pipeline_tests.fix_stack import GROUP, Stack
 
 pytestmark = GROUP
@@ -97,15 +97,15 @@ def test_a_second_start_on_the_same_home_is_refused(stack: Stack) -> None:
 def test_b6_a_hundred_viewers_cause_one_refresh(stack: Stack) -> None:
     """B6: one task whose priority is the number of viewers, and one symbol in the provider's log."""
     before = stack.last_call()
-    viewers = [f"viewer {number}" for number in range(100)]
+    names = [f"viewer {number}" for number in range(100)]
     with stack.core.engine.begin() as connection:  # one transaction, so that no task is claimed halfway
-        for viewer in viewers:
-            demand.heartbeat(connection, viewer, [("fx_rate", "USD/JPY")])
+        for viewer in names:
+            viewers.heartbeat(connection, viewer, [("fx_rate", "USD/JPY")])
     stack.wait_for_price("fx_rate", "USD/JPY")
     (task,) = stack.core.tasks("USD/JPY")
     assert (task.status, task.priority, task.attempt) == ("completed", 100, 1)
     assert sum("USD/JPY" in call["symbols"] for call in stack.calls(before)) == 1
-    for viewer in viewers:
+    for viewer in names:
         stack.leave("fx_rate", "USD/JPY", user=viewer)
 
 

@@ -23,7 +23,7 @@ from playwright.sync_api import BrowserContext, expect, sync_playwright
 
 from pricing_pipeline.cli.dagster_runs import Webserver
 from pricing_pipeline.errors import SettingsError
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline_tests import chromium
 from pricing_pipeline_tests.chromium import CHROMIUM, needs_chromium
 from pricing_pipeline_tests.patience import PATIENCE, wait_until

@@ -7,8 +7,8 @@ from datetime import date
 
 from sqlalchemy import text
 
-from pricing_pipeline import limits, queue
 from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -73,7 +73,7 @@ def entries_of_a_claim(core: Core) -> int:
         before = int(
             connection.execute(read).scalar_one()
         )  # of what this session has not told the statistics yet
-        assert queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert task_queue.claim(connection, TWELVEDATA, "w", 1, None)
         after = int(connection.execute(read).scalar_one())
         connection.rollback()
     return after - before
@@ -182,14 +182,14 @@ def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core:
     core.throttle(TWELVEDATA, 3600)
     while True:
         with core.engine.connect() as connection:
-            providers = [one.provider for one in queue.providers_with_work(connection)]
+            providers = [one.provider for one in task_queue.providers_with_work(connection)]
         if MFAPI not in providers:
             break
         for provider in providers:
             with core.engine.begin() as connection:
-                for call in queue.claim(connection, provider, "w", 10, None):
+                for call in task_queue.claim(connection, provider, "w", 10, None):
                     assert call.provider == MFAPI
-                    queue.complete(connection, call.task_ids, call.claim_token)
+                    task_queue.complete(connection, call.task_ids, call.claim_token)
                     limits.settle(connection, call.id, "ok", http_status=200, wire_bytes=100)
     waiting = core.rows(
         "SELECT status, attempt, errors FROM pricing.api_call_queue WHERE data_type = 'equity_quote'"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, in_zone, sample_template
 from pricing_pipeline_tests.fix_database import Clock

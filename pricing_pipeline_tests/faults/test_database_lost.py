@@ -18,7 +18,7 @@ from pricing_pipeline import sample
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import driver_rows, make_engine
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock

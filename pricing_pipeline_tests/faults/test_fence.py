@@ -11,12 +11,13 @@ from datetime import timedelta
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import queue
 from pricing_pipeline.db.conflicts import is_locked
-from pricing_pipeline.domain import Answer, Call, FailureKind
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import settle_answer, settle_failure
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.settling import settle_answer, settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -164,7 +165,7 @@ def test_a6_a_call_is_settled_with_its_own_tasks_only(core: Core) -> None:
     assert first.claim_token == second.claim_token
     both = [*first.task_ids, *second.task_ids]
     with core.engine.begin() as worker:
-        assert queue.finish(worker, first, both, http_status=200, wire_bytes=600) == set(first.task_ids)
+        assert task_queue.finish(worker, first, both, http_status=200, wire_bytes=600) == set(first.task_ids)
     assert core.rows("SELECT call_id, outcome FROM pricing.collector_call_log ORDER BY call_id") == [
         (first.id, "ok"),
         (second.id, "open"),
@@ -180,7 +181,7 @@ def test_b19_a_finish_passes_over_demand_that_is_locked(core: Core) -> None:
         other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
         finishing = meanwhile(
             core.engine,
-            lambda c: queue.finish(c, call, call.task_ids, http_status=200, wire_bytes=600),
+            lambda c: task_queue.finish(c, call, call.task_ids, http_status=200, wire_bytes=600),
         )
         joined(*finishing)
         assert core.task("AAPL").status == "completed"
@@ -205,9 +206,9 @@ def test_b19_the_staleness_check_and_a_finish_do_not_deadlock(core: Core) -> Non
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() - interval '1 second'")
     core.rows("UPDATE pricing.latest_prices SET fetched_at = fetched_at - interval '2 days'")
     with core.engine.begin() as worker:
-        assert queue.held(worker, call) == set(call.task_ids)
+        assert task_queue.held(worker, call) == set(call.task_ids)
         check = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.check_type('mf_nav', 9)")))
-        assert queue.complete(worker, call.task_ids, call.claim_token) == set(call.task_ids)
+        assert task_queue.complete(worker, call.task_ids, call.claim_token) == set(call.task_ids)
     joined(*check)
 
 
@@ -218,9 +219,9 @@ def test_b19_recovery_and_a_finish_do_not_deadlock(core: Core, clock: Clock) -> 
     core.rows("UPDATE pricing.api_call_queue_live SET attempt = max_attempts")
     clock.advance(61)
     with core.engine.begin() as worker:
-        assert queue.held(worker, call) == set(call.task_ids)
+        assert task_queue.held(worker, call) == set(call.task_ids)
         recovery = meanwhile(core.engine, lambda c: c.execute(text("SELECT pricing.recover_tasks()")))
-        queue.complete(worker, call.task_ids, call.claim_token)
+        task_queue.complete(worker, call.task_ids, call.claim_token)
     joined(*recovery)
     assert core.task("AAPL").status == "completed", "the worker was first"
 
@@ -230,9 +231,9 @@ def test_b11_recovery_passes_over_a_task_that_is_being_finished(core: Core, cloc
     call = core.claim_one()
     clock.advance(61)
     with core.engine.begin() as worker:
-        queue.held(worker, call)
+        task_queue.held(worker, call)
         assert core.recover() == 0
-        queue.complete(worker, call.task_ids, call.claim_token)
+        task_queue.complete(worker, call.task_ids, call.claim_token)
     assert core.task("AAPL").status == "completed"
 
 
@@ -241,7 +242,7 @@ def test_a3_a_claim_passes_over_a_task_that_is_locked(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as other:
         other.execute(text("UPDATE pricing.api_call_queue_live SET priority = 9 WHERE symbol = 'AAPL'"))
-        claiming = meanwhile(core.engine, lambda c: queue.claim(c, TWELVEDATA, "passer-by", 1, None))
+        claiming = meanwhile(core.engine, lambda c: task_queue.claim(c, TWELVEDATA, "passer-by", 1, None))
         joined(*claiming)
     assert {task.symbol: task.worker for task in core.tasks()} == {"AAPL": None, "IBM": "passer-by"}
 
@@ -252,8 +253,10 @@ def test_a6_two_claims_at_once_do_not_spend_one_allowance_twice(core: Core) -> N
     core.enqueue(QUOTE, *(f"S{number:02}" for number in range(20)))
     taken: list[Call] = []
     with core.engine.begin() as first:
-        taken += queue.claim(first, TWELVEDATA, "first", 1, None)
-        other = meanwhile(core.engine, lambda c: taken.extend(queue.claim(c, TWELVEDATA, "second", 1, None)))
+        taken += task_queue.claim(first, TWELVEDATA, "first", 1, None)
+        other = meanwhile(
+            core.engine, lambda c: taken.extend(task_queue.claim(c, TWELVEDATA, "second", 1, None))
+        )
     joined(*other)
     assert sum(len(call.tasks) for call in taken) == 8
 
@@ -263,7 +266,7 @@ def claimed_in_the_end(connection: Connection) -> None:
     while True:
         try:
             with connection.begin_nested():
-                queue.claim(connection, TWELVEDATA, "second", 9, None)
+                task_queue.claim(connection, TWELVEDATA, "second", 9, None)
             return
         except DBAPIError as error:
             if not is_locked(error):
@@ -275,7 +278,7 @@ def test_b10_a_claim_waits_for_the_other_claim_of_its_provider_only(core: Core) 
     core.enqueue(QUOTE, "AAPL", "IBM")
     core.enqueue(NAV, "118632")
     with core.engine.begin() as first:
-        (mine,) = queue.claim(first, TWELVEDATA, "first", 1, None)
+        (mine,) = task_queue.claim(first, TWELVEDATA, "first", 1, None)
         other = meanwhile(core.engine, claimed_in_the_end)
         assert other[0].is_alive()
         assert [call.symbols for call in core.claim(MFAPI)] == [["118632"]]
@@ -313,7 +316,7 @@ def ids_of(core: Core, symbol: str = "AAPL") -> list[int]:
 
 
 def outcomes(
-    done: list[str], verb: Callable[[Connection, list[int]], list[queue.Outcome]], ids: list[int]
+    done: list[str], verb: Callable[[Connection, list[int]], list[task_queue.Outcome]], ids: list[int]
 ) -> Callable[[Connection], None]:
     """The verb as work for a session; what it says of the tasks goes to `done`."""
     return lambda connection: done.extend(one.outcome for one in verb(connection, ids))
@@ -324,10 +327,10 @@ def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
     call = core.claim_one()
     said: list[str] = []
     with core.engine.begin() as worker:
-        queue.held(worker, call)
-        cancel = meanwhile(core.engine, outcomes(said, queue.cancel, call.task_ids))
+        task_queue.held(worker, call)
+        cancel = meanwhile(core.engine, outcomes(said, task_queue.cancel, call.task_ids))
         assert cancel[0].is_alive()
-        queue.complete(worker, call.task_ids, call.claim_token)
+        task_queue.complete(worker, call.task_ids, call.claim_token)
     joined(*cancel)
     assert said == ["finished"]
     assert core.task("AAPL").status == "completed"
@@ -340,10 +343,10 @@ def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:
     core.heartbeat("ann", (QUOTE, "AAPL"))
     call = core.claim_one()
     with core.engine.begin() as person:
-        assert [one.outcome for one in queue.cancel(person, call.task_ids)] == ["cancelled"]
+        assert [one.outcome for one in task_queue.cancel(person, call.task_ids)] == ["cancelled"]
         done: list[set[int]] = []
         finish = meanwhile(
-            core.engine, lambda c: done.append(queue.complete(c, call.task_ids, call.claim_token))
+            core.engine, lambda c: done.append(task_queue.complete(c, call.task_ids, call.claim_token))
         )
         assert finish[0].is_alive()
     joined(*finish)
@@ -356,7 +359,7 @@ def test_e4_recovery_passes_over_what_is_being_cancelled(core: Core, clock: Cloc
     call = core.claim_one()
     clock.advance(61)
     with core.engine.begin() as person:
-        queue.cancel(person, call.task_ids)
+        task_queue.cancel(person, call.task_ids)
         assert core.recover() == 0
     assert core.task("AAPL").status == "cancelled"
 
@@ -366,8 +369,8 @@ def test_a8_two_retries_at_once_make_one_task(core: Core) -> None:
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     said: list[str] = []
     with core.engine.begin() as first:
-        assert [one.outcome for one in queue.retry(first, ids_of(core))] == ["retried"]
-        second = meanwhile(core.engine, outcomes(said, queue.retry, ids_of(core)))
+        assert [one.outcome for one in task_queue.retry(first, ids_of(core))] == ["retried"]
+        second = meanwhile(core.engine, outcomes(said, task_queue.retry, ids_of(core)))
         assert second[0].is_alive()
     joined(*second)
     assert said == ["not_dead"]
@@ -381,7 +384,7 @@ def test_a8_a_retry_beside_an_enqueue_of_the_same_work_leaves_one_task(core: Cor
     said: list[str] = []
     with core.engine.begin() as sensor:
         sensor.execute(text("SELECT pricing.enqueue('equity_quote', '{AAPL}', '{1}')"))
-        retry = meanwhile(core.engine, outcomes(said, queue.retry, dead))
+        retry = meanwhile(core.engine, outcomes(said, task_queue.retry, dead))
         assert retry[0].is_alive()
     joined(*retry)
     assert said == ["live_already"]

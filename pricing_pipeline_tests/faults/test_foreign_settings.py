@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pricing_pipeline.home import read_state
+from pricing_pipeline.processes.home import read_state
 from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
 
 pytestmark = GROUP

@@ -9,9 +9,9 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from pricing_pipeline import credentials, master_keys
-from pricing_pipeline.clients import StoredKeys
-from pricing_pipeline.sealing import Keyring, new_key
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys.clients import StoredKeys
+from pricing_pipeline.keys.sealing import Keyring, new_key
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fix_core import TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.patience import wait_until

@@ -20,11 +20,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand, queue
-from pricing_pipeline.domain import Answer, Call
+from pricing_pipeline.demand import drains, staleness, viewers
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import DatabaseError, ProviderDown
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import settle_answer, settle_failure
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.settling import settle_answer, settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.faults.test_contention import at_once
 from pricing_pipeline_tests.fix_core import (
@@ -195,12 +197,12 @@ def steps(core: Core, calls: tuple[Call, Call], other: str) -> dict[str, Callabl
 
     def claim() -> None:
         with core.engine.begin() as connection:
-            queue.claim(connection, TWELVEDATA, "other", 1, None)
+            task_queue.claim(connection, TWELVEDATA, "other", 1, None)
 
     def a_look(connection: Any) -> None:
-        queue.is_busy(connection)
-        queue.providers_with_work(connection)
-        demand.outlook(connection)
+        task_queue.is_busy(connection)
+        task_queue.providers_with_work(connection)
+        drains.outlook(connection)
 
     def within(work: Callable[[Any], object]) -> Callable[[], None]:
         def run() -> None:
@@ -214,15 +216,15 @@ def steps(core: Core, calls: tuple[Call, Call], other: str) -> dict[str, Callabl
             other, "SELECT pricing.heartbeat('{equity_quote,equity_quote}', '{AAPL,NEW}')"
         ),
         "another client's read": lambda: look(other, "SELECT pricing.price('AAPL')"),
-        "another user's heartbeat": within(lambda c: demand.heartbeat(c, "bob", [AAPL, (QUOTE, "NEW")])),
-        "another user's leave": within(lambda c: demand.unsubscribe(c, "bob", [AAPL])),
-        "the check": within(demand.enqueue_due),
-        "promotion": within(queue.promote),
+        "another user's heartbeat": within(lambda c: viewers.heartbeat(c, "bob", [AAPL, (QUOTE, "NEW")])),
+        "another user's leave": within(lambda c: viewers.unsubscribe(c, "bob", [AAPL])),
+        "the check": within(staleness.enqueue_due),
+        "promotion": within(task_queue.promote),
         "the claim": claim,
         "an answer": lambda: settle_answer(core.engine, calls[0], good(core, calls[0])),
         "a failure": lambda: settle_failure(core.engine, calls[1], ProviderDown("it hung up")),
-        "the duties": within(demand.run_duties),
-        "the duties, once more": within(demand.run_duties),
+        "the duties": within(staleness.run_duties),
+        "the duties, once more": within(staleness.run_duties),
         "the sensor's look": within(a_look),
     }
 
@@ -361,12 +363,12 @@ def test_fault_27_a_worker_frozen_behind_the_fence_comes_back_too_late(core: Cor
     call = core.claim_one()
     with core.engine.connect() as frozen:
         frozen.execute(text("SET idle_in_transaction_session_timeout = '100ms'"))
-        assert queue.held(frozen, call) == set(call.task_ids)
+        assert task_queue.held(frozen, call) == set(call.task_ids)
         clock.advance(61)
         wait_until(lambda: core.recover() == 1)
         heir = core.claim_one(worker="heir")
         with pytest.raises(DatabaseError):
-            queue.complete(frozen, call.task_ids, call.claim_token)
+            task_queue.complete(frozen, call.task_ids, call.claim_token)
     core.finish(heir)
     assert core.task("AAPL").worker == "heir"
     audit(core)
@@ -566,8 +568,8 @@ def test_fault_27_a_first_look_of_a_client_is_served_by_the_next_check(core: Cor
     assert core.enqueue_due() == 0, "it is not committed"
     client.commit()
     with core.engine.begin() as connection:
-        outlook = demand.outlook(connection)
-        assert queue.is_busy(connection)
+        outlook = drains.outlook(connection)
+        assert task_queue.is_busy(connection)
     assert (outlook.watched, outlook.queued, outlook.queued_types) == (True, True, [QUOTE, FX])
     assert core.enqueue_due() == 3
     assert core.statuses() == {"AAPL": "pending", "NEW": "pending", "EUR/USD": "pending"}

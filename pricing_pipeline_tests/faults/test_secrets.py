@@ -17,12 +17,12 @@ import typer
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, make_url
 
-from pricing_pipeline import credentials, master_keys
 from pricing_pipeline.cli import app
-from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db.engine import make_engine, masked
 from pricing_pipeline.errors import CredentialError, PricingError
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys.clients import open_clients
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import actions, prices, settling
-from pricing_pipeline.domain import (
+from pricing_pipeline.domain.answers import (
     Adjust,
     Adjustment,
     Answer,
@@ -24,8 +23,10 @@ from pricing_pipeline.domain import (
     Split,
 )
 from pricing_pipeline.errors import InvalidAdjustment
+from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -65,7 +66,7 @@ def bring(
 
 def closes(core: Core, adjust: Adjust | None = None, as_of: datetime | None = None) -> dict[int, str]:
     with core.engine.connect() as connection:
-        found = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+        found = price_reader.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
     return {one.observed_at.day: format(one.close, "f") for one in found}
 
 
@@ -88,7 +89,7 @@ def test_f5_a_split_is_applied_when_read_and_rewrites_nothing(core: Core, clock:
     assert closes(core, Adjust.SPLITS) == {1: "100", 2: "101", 3: "101.00"}
     assert closes(core, Adjust.SPLITS, as_of=then) == {1: "400.00", 2: "404.00"}, "nobody knew of it then"
     with core.engine.connect() as connection:
-        frame = prices.history(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.SPLITS)
+        frame = price_reader.history(connection, "AAPL", DAILY, *MARCH, adjust=Adjust.SPLITS)
     assert list(frame["volume"]) == [40, 40, 40]
     assert set(frame["adjustment"]) == {"splits"}
 

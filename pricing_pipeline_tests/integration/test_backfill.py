@@ -14,11 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import prices
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline.domain import FailureKind, Window
-from pricing_pipeline.refresh import Backfill, Progress, Refresher
-from pricing_pipeline.registry import reason
+from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_writer
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     MFAPI,
@@ -56,7 +58,7 @@ def spans(core: Core, symbol: str) -> list[tuple[str, str]]:
 
 def cover(core: Core, first: str, last: str, *symbols: str) -> None:
     with core.engine.begin() as connection:
-        prices.cover(connection, DAILY, symbols, date.fromisoformat(first), date.fromisoformat(last))
+        price_writer.cover(connection, DAILY, symbols, date.fromisoformat(first), date.fromisoformat(last))
 
 
 def work(core: Core, provider: str = TWELVEDATA) -> None:
@@ -65,7 +67,9 @@ def work(core: Core, provider: str = TWELVEDATA) -> None:
         for call in calls:
             assert call.window
             with core.engine.begin() as connection:
-                prices.cover(connection, call.data_type, call.symbols, call.window.start, call.window.end)
+                price_writer.cover(
+                    connection, call.data_type, call.symbols, call.window.start, call.window.end
+                )
             core.complete(call)
             core.settle(call, 100)
 

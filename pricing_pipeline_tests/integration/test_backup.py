@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from pricing_pipeline.db import backup
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.home import lock_home, prepare_home
+from pricing_pipeline.processes.home import lock_home, prepare_home
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template
 from pricing_pipeline_tests.fix_database import TestServer

@@ -11,10 +11,11 @@ from itertools import zip_longest
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import prices
-from pricing_pipeline.bars import Bars
-from pricing_pipeline.domain import Observation, Stored, Window
-from pricing_pipeline.prices import Bar
+from pricing_pipeline.domain.answers import Observation, Stored
+from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_writer
+from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.fix_core import DAILY, Core, rows_read, sample_template
@@ -54,7 +55,7 @@ def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> N
     def store(bars: Sequence[Observation]) -> tuple[int, int]:
         call = next_call(core, DAILY, "AAPL", days=MARCH)
         with core.engine.begin() as connection:
-            (stored,) = prices.store(connection, call, bars)
+            (stored,) = price_writer.store(connection, call, bars)
         return stored.added, stored.revised
 
     first = bars_of("10.50000", "10.51250", "10.52000")
@@ -84,7 +85,7 @@ def test_f3_a_bar_is_corrected_in_each_of_its_parts(
         call = next_call(core, DAILY, "AAPL", *others, days=MARCH)
         beside = [row for symbol in others for row in bars_of("10.50000", symbol=symbol)]
         with core.engine.begin() as connection:
-            return prices.store(connection, call, [*bars, *beside] if others else bars)
+            return price_writer.store(connection, call, [*bars, *beside] if others else bars)
 
     def second_day() -> Bar:
         return core.history("AAPL", DAILY, *MARCH)[1]
@@ -115,13 +116,13 @@ def test_f3_several_symbols_of_one_span_are_each_compared_with_what_is_stored(co
     old = {symbol: list(bars_of("10.50000", "10.51000", symbol=symbol)) for symbol in ("AAPL", "MSFT")}
     call = next_call(core, DAILY, "AAPL", "MSFT", days=MARCH)
     with core.engine.begin() as connection:
-        assert len(prices.store(connection, call, old["AAPL"] + old["MSFT"])) == 2
+        assert len(price_writer.store(connection, call, old["AAPL"] + old["MSFT"])) == 2
     before = versions(core)
     call = next_call(core, DAILY, "AAPL", "IBM", "MSFT", days=MARCH)
     corrected = list(bars_of("10.50000", "10.52000", "10.53000", symbol="MSFT"))
     new = list(bars_of("9.00000", symbol="IBM"))
     with core.engine.begin() as connection:
-        stored = prices.store(connection, call, corrected + new + old["AAPL"])
+        stored = price_writer.store(connection, call, corrected + new + old["AAPL"])
     assert stored == [Stored("AAPL", 0, 0), Stored("IBM", 1, 0), Stored("MSFT", 1, 1)]
     assert len(set(before) - set(versions(core))) == 1, "all but the corrected day stay as they were"
     kept = core.rows("SELECT symbol, amount, scale FROM pricing.price_revisions")
@@ -137,7 +138,7 @@ def test_f3_what_is_copied_is_what_would_be_inserted(core: Core, volume: str, sc
         call = next_call(core, DAILY, symbol, days=MARCH)
         bars = bars_of("10.50000", "9.12345", symbol=symbol, volumes=("7", volume))
         with core.engine.begin() as connection:
-            (stored,) = prices.store(connection, call, way(bars))
+            (stored,) = price_writer.store(connection, call, way(bars))
         assert (stored.added, stored.revised) == (2, 0)
     one, other = (
         core.rows(
@@ -165,15 +166,15 @@ def test_f3_copied_days_that_another_call_stores_in_the_same_moment_are_a_confli
     """Both saw that nothing was there. The second is told to try again, and then finds what there is."""
     one, other = (next_call(core, DAILY, "AAPL", days=MARCH) for _ in range(2))
     with core.engine.begin() as connection:
-        prices.store(connection, one, bars_of("10.50000", "10.51000"))
+        price_writer.store(connection, one, bars_of("10.50000", "10.51000"))
         thread, faults = meanwhile(
-            core.engine, lambda session: prices.store(session, other, bars_of("10.50000", "10.52000"))
+            core.engine, lambda session: price_writer.store(session, other, bars_of("10.50000", "10.52000"))
         )
     with pytest.raises(DBAPIError) as fault:
         joined(thread, faults)
     assert getattr(fault.value.orig, "sqlstate", None) == "40001"
     with core.engine.begin() as connection:
-        (stored,) = prices.store(connection, other, bars_of("10.50000", "10.52000"))
+        (stored,) = price_writer.store(connection, other, bars_of("10.50000", "10.52000"))
     assert (stored.added, stored.revised) == (0, 1)
 
 
@@ -198,5 +199,5 @@ def test_f3_comparing_bars_reads_neither_other_instruments_nor_their_history(cor
         call = next_call(core, DAILY, "AAPL", days=MARCH)
         with core.engine.begin() as connection:
             before = rows_read(connection)
-            prices.store(connection, call, bars)
+            price_writer.store(connection, call, bars)
             assert rows_read(connection) - before < 500

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from pricing_pipeline.domain import Call, FailureKind
-from pricing_pipeline.limits import Allowance
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.queue.limits import Allowance
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

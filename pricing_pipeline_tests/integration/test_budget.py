@@ -7,10 +7,12 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand, limits
-from pricing_pipeline.domain import FailureKind, Window
+from pricing_pipeline.demand import schedules, viewers
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.queue import limits
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -148,7 +150,7 @@ def test_b10_a_schedules_slot_is_postponed_visibly_while_its_quota_is_spent(core
         "INSERT INTO pricing.api_data_usage (provider, hour, bytes) VALUES ('mfapi', pricing.clock(), 90000)"
     )
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 0
+        assert schedules.enqueue_scheduled(connection, NAV) == 0
     assert core.tasks() == []
     (warned,) = core.rows("SELECT subject, message FROM pricing.warnings WHERE source = 'walk_schedules'")
     assert warned.subject == NAV
@@ -232,7 +234,7 @@ def test_f2_a_quota_far_too_small_is_told_in_plain_figures(core: Core, quota: in
 def test_f2_what_is_held_counts_at_its_background_ttl_and_what_is_paused_not(core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET background_ttl_minutes = 10")
     with core.engine.begin() as connection:
-        demand.hold(connection, "ann", [(QUOTE, f"H{number}") for number in range(30)])
+        viewers.hold(connection, "ann", [(QUOTE, f"H{number}") for number in range(30)])
     core.heartbeat("bob", (QUOTE, "H0"), (QUOTE, "AAPL"))
     assert budget(core).units_needed == pytest.approx(29 / 10 + 2)
     core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = 'AAPL'")

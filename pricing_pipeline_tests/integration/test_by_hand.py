@@ -6,8 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline import quarantine, queue
-from pricing_pipeline.domain import Call, FailureKind, RejectedValue
+from pricing_pipeline.domain.answers import FailureKind, RejectedValue
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -29,12 +31,12 @@ def dead(core: Core, symbol: str = "AAPL", message: str = "no such symbol") -> i
 
 def retry(core: Core, *ids: int) -> list[tuple[int, str, int | None]]:
     with core.engine.begin() as connection:
-        return [(one.task_id, one.outcome, one.live_id) for one in queue.retry(connection, ids)]
+        return [(one.task_id, one.outcome, one.live_id) for one in task_queue.retry(connection, ids)]
 
 
 def cancel(core: Core, *ids: int) -> list[tuple[int, str]]:
     with core.engine.begin() as connection:
-        return [(one.task_id, one.outcome) for one in queue.cancel(connection, ids)]
+        return [(one.task_id, one.outcome) for one in task_queue.cancel(connection, ids)]
 
 
 def held_until(core: Core, symbol: str = "AAPL", data_type: str = QUOTE) -> object:
@@ -168,7 +170,7 @@ def test_a8_all_failed_can_be_chosen_by_type_and_provider(core: Core) -> None:
 
     def failed(data_type: str | None = None, provider: str | None = None) -> list[int]:
         with core.engine.connect() as connection:
-            return queue.failed(connection, data_type, provider)
+            return task_queue.failed(connection, data_type, provider)
 
     assert failed() == [first, second]
     assert failed(QUOTE) == failed(provider=TWELVEDATA) == [first]
@@ -386,7 +388,7 @@ def test_b9_a_failed_span_is_resolved_though_a_day_of_it_came_unreadable(core: C
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
     with core.engine.begin() as connection:
         broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is no number", "NaN")
-        quarantine.hold(connection, call, [broken], b"", 200)
+        held_values.hold(connection, call, [broken], b"", 200)
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 

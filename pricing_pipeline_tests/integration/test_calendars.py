@@ -9,7 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from pricing_pipeline import calendars, demand, prices
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.prices import price_reader
+from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -200,7 +202,8 @@ def test_f7_a_session_that_is_called_off_goes_away(core: Core) -> None:
 
 def test_importing_the_product_does_not_import_the_library() -> None:
     code = (
-        "import pricing_pipeline.calendars, pricing_pipeline.refresh, sys; sys.exit('pandas' in sys.modules)"
+        "import sys\nimport pricing_pipeline.registry.calendars, pricing_pipeline.refresh.refresher\n"
+        "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -350,7 +353,7 @@ def test_f7_a_closed_market_causes_no_calls_until_it_opens(core: Core, clock: Cl
     clock.set(utc("2026-03-15 12:00"))
     core.heartbeat("bob", (QUOTE, "AAPL"))
     with core.engine.begin() as connection:
-        reading = prices.read(connection, "AAPL")
+        reading = price_reader.read(connection, "AAPL")
     assert reading.requested == 1, "of the daily bars, which were never fetched"
     assert [price.fresh for price in reading.prices] == [True]
     core.rows("UPDATE pricing.demand SET due_at = pricing.clock() WHERE data_type = :t", t=QUOTE)
@@ -428,7 +431,7 @@ def test_f7_a_pair_whose_market_is_closed_counts_as_fresh(core: Core, clock: Clo
     answer(core, QUOTE, "AAPL", utc("2026-03-13 21:00"))
     clock.advance(240)
     with core.engine.connect() as connection:
-        (row,) = demand.freshness(connection, [QUOTE])
+        (row,) = freshness.measure(connection, [QUOTE])
     assert (row.watched, row.fresh, row.late) == (1, 1, 0)
 
 

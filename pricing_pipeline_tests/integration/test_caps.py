@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import viewers
+from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.errors import CapExceeded
-from pricing_pipeline.registry import reason
-from pricing_pipeline.subscriptions import SubscriptionManager
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, rows_read, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
@@ -235,9 +235,9 @@ def test_b7_a_user_touches_nobody_elses_subscriptions(core: Core) -> None:
     core.hold("ann", AAPL)
     before = core.rows("SELECT *, ctid::text FROM pricing.active_subscriptions")
     with core.engine.begin() as connection:
-        assert demand.unsubscribe(connection, "bob", [AAPL]) == 0
-        assert demand.release(connection, "bob", [AAPL]) == 0
-        demand.heartbeat(connection, "bob", [AAPL])
+        assert viewers.unsubscribe(connection, "bob", [AAPL]) == 0
+        assert viewers.release(connection, "bob", [AAPL]) == 0
+        viewers.heartbeat(connection, "bob", [AAPL])
     assert core.rows("SELECT *, ctid::text FROM pricing.active_subscriptions WHERE user_id = 'ann'") == before
     assert core.one("SELECT status FROM pricing.holdings") == "active"
 

@@ -7,8 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline import actions, prices
-from pricing_pipeline.domain import Adjust, Answer, Fetcher, Split, Window
+from pricing_pipeline.domain.answers import Adjust, Answer, Split
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import actions, price_reader, price_writer
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, a_call, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -30,12 +32,12 @@ def stored(core: Core) -> None:
         for price, day in zip(("400", "500", "129"), DAYS, strict=True)
     ]
     with core.engine.begin() as connection:
-        prices.store(connection, call, rows)
+        price_writer.store(connection, call, rows)
 
 
 def closes(core: Core, adjust: Adjust, **more: object) -> list[str]:
     with core.engine.begin() as connection:
-        found = prices.bars(connection, "AAPL", DAILY, DAYS[0], EX, adjust=adjust, **more)  # type: ignore[arg-type]
+        found = price_reader.bars(connection, "AAPL", DAILY, DAYS[0], EX, adjust=adjust, **more)  # type: ignore[arg-type]
     return [f"{bar.close.normalize():f}" for bar in found]
 
 

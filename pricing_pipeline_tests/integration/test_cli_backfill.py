@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.cli import reads
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock

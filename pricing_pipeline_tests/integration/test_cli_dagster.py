@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 
 from pricing_pipeline.cli.dagster_runs import Location, Webserver
-from pricing_pipeline.domain import Window
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.sealing import new_key
+from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.patience import PATIENCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, Core, sample_template
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import settling
-from pricing_pipeline.domain import Answer, Document, Scalar
+from pricing_pipeline.domain.answers import Answer, Document, Scalar
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (
     DAILY,

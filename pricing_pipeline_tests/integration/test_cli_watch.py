@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
 from pricing_pipeline.cli.watch import Watch
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer

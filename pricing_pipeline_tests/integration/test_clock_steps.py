@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import drains, freshness
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -261,7 +261,7 @@ def test_g2_a_price_keeps_its_age_when_its_hour_comes_again(core: Core, clock: C
     core.enqueue_due()
     clock.advance(31)
     with core.engine.connect() as connection:
-        (row,) = demand.freshness(connection, [QUOTE])
+        (row,) = freshness.measure(connection, [QUOTE])
     assert (row.fresh, row.is_calm) == (0, False)
 
 
@@ -282,7 +282,7 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
     tick(core)
     clock.advance(-back)
     with core.engine.connect() as connection:
-        assert {row.data_type: row.fresh for row in demand.freshness(connection) if row.watched} == {
+        assert {row.data_type: row.fresh for row in freshness.measure(connection) if row.watched} == {
             QUOTE: 0,
             DAILY: 0,
         }
@@ -297,7 +297,7 @@ def test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh(
     assert {task.data_type for task in core.tasks() if task.status == "pending"} == {QUOTE, DAILY}
     core.refresh()
     with core.engine.connect() as connection:
-        assert {row.data_type: row.fresh for row in demand.freshness(connection) if row.watched} == {
+        assert {row.data_type: row.fresh for row in freshness.measure(connection) if row.watched} == {
             QUOTE: 1,
             DAILY: 1,
         }
@@ -365,10 +365,10 @@ def test_b17_a_drain_that_died_before_the_clock_was_set_back_is_dead(core: Core,
     assert core.one("SELECT pricing.begin_drain('x', 'run 2', 120)") is None, "it may be alive"
     clock.advance(16)
     with core.engine.connect() as connection:
-        assert demand.outlook(connection).drain_id is None
+        assert drains.outlook(connection).drain_id is None
     begun = core.one("SELECT pricing.begin_drain('x', 'run 2', 120)")
     with core.engine.connect() as connection:
-        assert demand.outlook(connection).drain_id == begun
+        assert drains.outlook(connection).drain_id == begun
 
 
 def test_b17_a_drain_that_is_alive_hands_over_when_it_would_have(core: Core, clock: Clock) -> None:
@@ -378,7 +378,7 @@ def test_b17_a_drain_that_is_alive_hands_over_when_it_would_have(core: Core, clo
     core.rows("SELECT pricing.extend_drain(:drain)", drain=drain)
     tick(core)
     with core.engine.connect() as connection:
-        outlook = demand.outlook(connection)
+        outlook = drains.outlook(connection)
     assert outlook.drain_id == drain
     assert outlook.drain_seconds_left == pytest.approx(120, abs=15)
 

@@ -7,9 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline import reviews, settling
-from pricing_pipeline.domain import Answer, Observation, Window
+from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

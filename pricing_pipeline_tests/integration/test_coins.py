@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.refreshing import calls, is_idle, work_until

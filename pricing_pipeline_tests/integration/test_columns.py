@@ -15,7 +15,8 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain import Document, Fetcher, Observation
+from pricing_pipeline.domain.answers import Document, Observation
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template

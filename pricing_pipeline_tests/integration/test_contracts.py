@@ -15,10 +15,11 @@ from psycopg import errors
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand, queue
 from pricing_pipeline.db.advisory_lock import advisory_lock
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import schedules, staleness
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import LockHeld, ReadReplica
+from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
@@ -74,8 +75,8 @@ def test_contract_01_two_claims_at_once_never_take_the_same_task(core: Core) -> 
     core.lift_limits(batch_size=10)
     core.enqueue(QUOTE, *symbols(30))
     with core.engine.begin() as first:
-        mine = queue.claim(first, TWELVEDATA, "first", 1, None)
-        other = meanwhile(core.engine, lambda c: queue.claim(c, TWELVEDATA, "second", 1, None))
+        mine = task_queue.claim(first, TWELVEDATA, "first", 1, None)
+        other = meanwhile(core.engine, lambda c: task_queue.claim(c, TWELVEDATA, "second", 1, None))
     joined(*other)
     workers = Counter((task.status, task.worker) for task in core.tasks())
     assert workers == {("processing", "first"): 10, ("processing", "second"): 10, ("pending", None): 10}
@@ -90,21 +91,21 @@ def test_contract_02_recovery_passes_over_what_is_being_finished(
     slow, _ = core.claim(max_calls=2)
     clock.advance(61)
     with core.engine.begin() as worker:
-        assert queue.held(worker, slow) == set(slow.task_ids)
+        assert task_queue.held(worker, slow) == set(slow.task_ids)
         assert patient.execute(text("SELECT pricing.recover_tasks()")).scalar_one() == 1
         patient.commit()
-        queue.complete(worker, slow.task_ids, slow.claim_token)
+        task_queue.complete(worker, slow.task_ids, slow.claim_token)
     assert core.statuses() == {"AAPL": "completed", "IBM": "pending"}
 
 
 def test_contract_03_periodic_work_never_runs_beside_itself(core: Core, patient: Connection) -> None:
     core.enqueue(QUOTE, "AAPL")
     with core.engine.connect() as busy:
-        assert "prune" in demand.run_duties(busy)
-        assert demand.run_duties(patient) == [], "refused at once, not after a wait"
+        assert "prune" in staleness.run_duties(busy)
+        assert staleness.run_duties(patient) == [], "refused at once, not after a wait"
         patient.rollback()
         busy.rollback()
-    assert "prune" in demand.run_duties(patient), "the lock is free though the other one failed"
+    assert "prune" in staleness.run_duties(patient), "the lock is free though the other one failed"
     with (
         advisory_lock(core.engine, "a sync"),
         pytest.raises(LockHeld),
@@ -142,7 +143,7 @@ def test_contract_06_the_quota_is_checked_ahead_with_a_margin_by_consumer_and_pr
     assert len(core.claim_one().tasks) == 2, "what fits below 95 %, although 7.5 % are unused"
     assert core.claim() == [], "what is in flight counts before it has arrived"
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 0, "schedules stop at 90 %"
+        assert schedules.enqueue_scheduled(connection, NAV) == 0, "schedules stop at 90 %"
     with pytest.raises(DBAPIError, match="backfills stop at 75 %"):
         core.rows("SELECT * FROM pricing.plan_backfill(:daily, '2010-01-01', '2010-12-31')", daily=DAILY)
     assert {task.data_type for task in core.tasks()} == {QUOTE}, "no backlog waits for better days"
@@ -163,7 +164,7 @@ def test_contract_07_looking_again_writes_nothing_but_that_one_looks(core: Core,
 def test_contract_08_scheduled_work_never_goes_ahead_of_people(core: Core) -> None:
     core.rows("UPDATE pricing.data_type_registry SET default_ttl_minutes = 1 WHERE data_type = :nav", nav=NAV)
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV)
+        assert schedules.enqueue_scheduled(connection, NAV)
     assert {task.priority for task in core.tasks()} == {-1}
     core.enqueue(NAV, "999001", priority=0)
     core.heartbeat("ann", (NAV, "999002"))
@@ -180,7 +181,7 @@ def test_contract_09_a_schedule_walks_by_key_and_misses_nobody(core: Core) -> No
     )
     served: list[str] = []
     with core.engine.begin() as connection:
-        steps = [demand.enqueue_scheduled(connection, NAV)]
+        steps = [schedules.enqueue_scheduled(connection, NAV)]
     while steps[-1] and len(steps) < 9:
         served += [task.symbol for task in core.tasks()]
         core.rows("DELETE FROM pricing.api_call_queue_live")
@@ -190,7 +191,11 @@ def test_contract_09_a_schedule_walks_by_key_and_misses_nobody(core: Core) -> No
 
 
 def test_contract_10_a_read_replica_is_refused(replicated: Pair) -> None:
-    work = [demand.enqueue_due, demand.run_duties, lambda c: queue.claim(c, TWELVEDATA, "w", 1, None)]
+    work = [
+        staleness.enqueue_due,
+        staleness.run_duties,
+        lambda c: task_queue.claim(c, TWELVEDATA, "w", 1, None),
+    ]
     for one in work:
         with replicated.primary.engine.begin() as primary:
             one(primary)
@@ -240,7 +245,7 @@ def test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched
     core.rows("ANALYZE pricing.demand, pricing.active_subscriptions")
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        assert demand.enqueue_due(connection) == 3
+        assert staleness.enqueue_due(connection) == 3
         assert rows_read(connection) - before < 500
 
 

@@ -18,11 +18,12 @@ import psutil
 import pytest
 from sqlalchemy import event
 
-from pricing_pipeline.domain import Answer, Fetcher
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import DEADLINE_SECONDS, Fetched, ProviderClient
-from pricing_pipeline.settling import settle_answer
+from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests import provider_rules
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -203,13 +204,14 @@ def test_contract_19_one_process_and_one_pool_make_all_calls(core: Core) -> None
 def test_contract_20_make_check_refuses_a_provider_that_goes_its_own_way(tmp_path: Path) -> None:
     (tmp_path / "rogue.py").write_text(
         "import httpx\n"
-        "from pricing_pipeline.domain import Answer, Observation, Response\n"
+        "from pricing_pipeline.domain.answers import Answer, Observation\\n"
+        "from pricing_pipeline.domain.calls import Response\\n"
         "def parse(symbol: str, response: Response) -> Answer:\n"
         "    data = httpx.Response(200, content=response.body).json()\n"
         "    return Answer((Observation(symbol, data['at'], data['price'], 'unchecked'),))\n"
     )
     faults = provider_rules.faults(tmp_path)
-    assert [fault.split(": ")[0] for fault in faults] == ["rogue.py:1", "rogue.py:4", "rogue.py:5"]
+    assert [fault.split(": ")[0] for fault in faults] == ["rogue.py:1", "rogue.py:5", "rogue.py:6"]
     assert provider_rules.faults() == []
     check = (ROOT / "Makefile").read_text().split("\ncheck:")[1].split("\n\n")[0]
     assert "-m pricing_pipeline_tests.provider_rules" in check

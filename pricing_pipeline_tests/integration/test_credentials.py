@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import credentials
 from pricing_pipeline.errors import (
     PricingError,
     SealBroken,
@@ -19,7 +18,8 @@ from pricing_pipeline.errors import (
     UnknownMasterKey,
     UnknownProvider,
 )
-from pricing_pipeline.sealing import Keyring, new_key
+from pricing_pipeline.keys import credentials
+from pricing_pipeline.keys.sealing import Keyring, new_key
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
-from pricing_pipeline.registry import reason
+from pricing_pipeline.demand import drains, freshness, schedules, viewers
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -125,7 +125,7 @@ def test_b5_heartbeats_stay_heap_only(core: Core, clock: Clock) -> None:
     core.heartbeat("ann", AAPL)
     with core.engine.begin() as connection:
         for _ in range(5):
-            demand.heartbeat(connection, "ann", [AAPL])
+            viewers.heartbeat(connection, "ann", [AAPL])
         hot, updates = connection.exec_driver_sql(
             "SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_xact_user_tables WHERE relname = 'active_subscriptions'"
         ).one()
@@ -269,51 +269,51 @@ def test_b14_the_schedule_queues_active_instruments_behind_all_else(core: Core, 
     core.rows("UPDATE pricing.instruments SET is_active = false WHERE symbol = '118632'")
     core.rows("UPDATE pricing.instruments SET update_mode = 'manual' WHERE symbol = '119551'")
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 2
+        assert schedules.enqueue_scheduled(connection, NAV) == 2
     clock.advance(1)
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 0
-        assert demand.enqueue_scheduled(connection, "no_such_type") is None
+        assert schedules.enqueue_scheduled(connection, NAV) == 0
+        assert schedules.enqueue_scheduled(connection, "no_such_type") is None
     assert {task.symbol: task.priority for task in core.tasks()} == {"120841": -1, "125497": -1}
 
 
 def test_b14_a_schedule_over_no_instruments_queues_nothing(core: Core) -> None:
     core.rows("DELETE FROM pricing.instruments")
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 0
+        assert schedules.enqueue_scheduled(connection, NAV) == 0
 
 
 # What the sensor sees
 
 
-def freshness(core: Core, data_type: str = QUOTE) -> tuple[int, int, int, int, int]:
+def counts(core: Core, data_type: str = QUOTE) -> tuple[int, int, int, int, int]:
     with core.engine.connect() as connection:
-        (row,) = demand.freshness(connection, [data_type])
+        (row,) = freshness.measure(connection, [data_type])
     return row.watched, row.fresh, row.due, row.late, row.refused
 
 
 def test_g2_freshness_tells_fresh_due_late_and_refused_apart(core: Core, clock: Clock) -> None:
-    assert freshness(core) == (0, 0, 0, 0, 0)
+    assert counts(core) == (0, 0, 0, 0, 0)
     core.heartbeat("ann", AAPL, IBM, (QUOTE, "FB"))
-    assert freshness(core) == (3, 0, 3, 0, 0)
+    assert counts(core) == (3, 0, 3, 0, 0)
     core.refresh()
-    assert freshness(core) == (3, 3, 0, 0, 0)
+    assert counts(core) == (3, 3, 0, 0, 0)
     clock.advance(MINUTE + 10)
-    assert freshness(core) == (3, 0, 3, 0, 0)
+    assert counts(core) == (3, 0, 3, 0, 0)
     clock.advance(25)
-    assert freshness(core) == (3, 0, 0, 3, 0)
+    assert counts(core) == (3, 0, 0, 3, 0)
     core.enqueue_due()
-    assert freshness(core) == (3, 0, 0, 3, 0), "queued is not yet served"
+    assert counts(core) == (3, 0, 0, 3, 0), "queued is not yet served"
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
-    assert freshness(core) == (3, 0, 0, 0, 3)
+    assert counts(core) == (3, 0, 0, 0, 3)
     core.unsubscribe("ann", AAPL)
-    assert freshness(core) == (2, 0, 0, 0, 2)
+    assert counts(core) == (2, 0, 0, 0, 2)
 
 
 def test_b17_outlook_says_whether_a_drain_is_needed(core: Core, clock: Clock) -> None:
-    def outlook() -> demand.Outlook:
+    def outlook() -> drains.Outlook:
         with core.engine.connect() as connection:
-            return demand.outlook(connection)
+            return drains.outlook(connection)
 
     idle = outlook()
     assert (idle.watched, idle.queued, idle.drain_id) == (False, False, None)

@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from pricing_pipeline import demand, documents, settling
-from pricing_pipeline.domain import Answer, Document, FailureKind, RejectedValue, Scalar, SymbolFailure
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import (
+    Answer,
+    Document,
+    FailureKind,
+    RejectedValue,
+    Scalar,
+    SymbolFailure,
+)
 from pricing_pipeline.errors import PlanRestricted
+from pricing_pipeline.prices import documents
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -245,8 +254,8 @@ def test_b6_a_document_is_due_a_ttl_after_it_was_fetched(core: Core, clock: Cloc
     core.heartbeat("ann", (EARNINGS, "AAPL"))
     assert core.one("SELECT pricing.enqueue_due()") == 0
     with core.engine.begin() as connection:
-        (freshness,) = demand.freshness(connection, [EARNINGS])
-    assert (freshness.watched, freshness.fresh, freshness.late) == (1, 1, 0)
+        (served,) = freshness.measure(connection, [EARNINGS])
+    assert (served.watched, served.fresh, served.late) == (1, 1, 0)
     clock.advance(31 * 60)
     core.heartbeat("ann", (EARNINGS, "AAPL"))
     assert core.one("SELECT pricing.enqueue_due()") == 1

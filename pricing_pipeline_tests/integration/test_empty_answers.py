@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import demand, settling
-from pricing_pipeline.domain import Answer
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, observation, sample_template
@@ -37,9 +38,9 @@ def answer(core: Core, price: str | None = None) -> int:
     return len(calls)
 
 
-def why(core: Core, data_type: str = QUOTE) -> demand.Why:
+def why(core: Core, data_type: str = QUOTE) -> freshness.Why:
     with core.engine.begin() as connection:
-        (found,) = demand.why(connection, "AAPL", data_type)
+        (found,) = freshness.why(connection, "AAPL", data_type)
     return found
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import documents, prices, registry
-from pricing_pipeline.domain import Adjust
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.prices import documents, price_reader
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
@@ -44,7 +45,7 @@ def test_b29_a_report_comes_out_and_what_was_believed_before_is_kept(
     core: Core, sandbox: RunningSandbox, clock: Clock, cli: CommandLine
 ) -> None:
     with core.owner.begin() as connection:
-        registry.add_data_type(connection, EARNINGS, fetcher="earnings", ttl_minutes=60)
+        data_type_registry.add_data_type(connection, EARNINGS, fetcher="earnings", ttl_minutes=60)
     clock.set(datetime(2026, 11, 18, 12, tzinfo=UTC))
     core.heartbeat("ann", (EARNINGS, "IBM"))
     reports = Reports()
@@ -118,8 +119,8 @@ def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers
 ) -> None:
     """Twelve Data sends bars as traded and tells no actions; FMP tells them. Both are asked of the real sandbox."""
     with core.owner.begin() as connection:
-        registry.add_data_type(connection, "dividends", fetcher="dividends", ttl_minutes=1440)
-        registry.add_data_type(connection, "splits", fetcher="splits", ttl_minutes=1440)
+        data_type_registry.add_data_type(connection, "dividends", fetcher="dividends", ttl_minutes=1440)
+        data_type_registry.add_data_type(connection, "splits", fetcher="splits", ttl_minutes=1440)
     days = (date(2004, 1, 2), date(2005, 6, 1))
     core.enqueue(DAILY, "AAPL", priority=-2, days=days)
     with refreshing(core.engine, sandbox.url) as refresher:
@@ -147,5 +148,5 @@ def test_f5_lists_of_dividends_and_splits_make_total_return_of_another_providers
 
 def _closes(core: Core, days: tuple[date, date], adjust: Adjust) -> list[Decimal]:
     with core.engine.connect() as connection:
-        frame = prices.history(connection, "AAPL", DAILY, *days, adjust=adjust)
+        frame = price_reader.history(connection, "AAPL", DAILY, *days, adjust=adjust)
     return list(frame["close"])

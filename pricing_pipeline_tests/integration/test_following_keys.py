@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline import credentials, master_keys
-from pricing_pipeline.clients import StoredKeys, open_clients
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.keys.clients import StoredKeys, open_clients
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline.stack import missing_keys
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template

@@ -8,10 +8,15 @@ from uuid import uuid4
 
 import pytest
 
-from pricing_pipeline import backfills, calendars, prices, reviews, settling
-from pricing_pipeline.domain import FailureKind, Observation, RejectedValue, Window
+from pricing_pipeline.demand import backfills
+from pricing_pipeline.domain.answers import FailureKind, Observation, RejectedValue
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.providers.values import settle_days
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -46,7 +51,7 @@ def gaps(core: Core, symbol: str = "AAPL", window: Window = MARCH) -> list[tuple
 
 def cover(core: Core, first: str, last: str, *symbols: str) -> None:
     with core.engine.begin() as connection:
-        prices.cover(
+        price_writer.cover(
             connection, DAILY, symbols or ["AAPL"], date.fromisoformat(first), date.fromisoformat(last)
         )
 

@@ -12,9 +12,9 @@ import pandas as pd
 import psycopg
 import pytest
 
-from pricing_pipeline import frames, prices
-from pricing_pipeline.domain import Adjust
+from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, PricingError
+from pricing_pipeline.prices import frames, price_reader
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -40,7 +40,7 @@ def store(core: Core, *days_and_closes: tuple[date, str], symbol: str = "AAPL", 
 
 def closes(core: Core, as_of: datetime | None = None, **more: Any) -> dict[date, str]:
     with core.engine.connect() as connection:
-        found = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, **more)
+        found = price_reader.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, **more)
     return {bar.observed_at.date(): str(bar.close) for bar in found}
 
 
@@ -71,8 +71,8 @@ def test_f3_what_was_believed_comes_with_its_lineage(core: Core, clock: Clock) -
     clock.advance(3600)
     second = store(core, (day, "10.60"), high="10.95")
     with core.engine.connect() as connection:
-        (before,) = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=then)
-        (now,) = prices.bars(connection, "AAPL", DAILY, *MARCH)
+        (before,) = price_reader.bars(connection, "AAPL", DAILY, *MARCH, as_of=then)
+        (now,) = price_reader.bars(connection, "AAPL", DAILY, *MARCH)
     assert (before.call_id, before.close, before.high) == (first, Decimal("10.50"), Decimal("19.90"))
     assert (now.call_id, now.close, now.high) == (second, Decimal("10.60"), Decimal("10.95"))
     assert (before.provider, before.observed_at) == ("twelvedata", midnight(day))
@@ -85,9 +85,9 @@ def test_f3_a_frame_is_exact_and_has_the_documented_dtypes(core: Core, clock: Cl
     clock.advance(60)
     store(core, (date(2010, 3, 2), "10.6"))
     with core.engine.connect() as connection:
-        frame = prices.history(connection, "AAPL", DAILY, *MARCH)
-        past = prices.history(connection, "AAPL", DAILY, *MARCH, as_of=then)
-        empty = prices.history(connection, "AAPL", NAV, *MARCH)
+        frame = price_reader.history(connection, "AAPL", DAILY, *MARCH)
+        past = price_reader.history(connection, "AAPL", DAILY, *MARCH, as_of=then)
+        empty = price_reader.history(connection, "AAPL", NAV, *MARCH)
     assert list(frame["close"]) == [Decimal("10.123456789012345"), Decimal("10.6")]
     assert str(past["close"].iloc[1]) == "10.50"
     assert list(frame["volume"]) == [Decimal(123456)] * 2
@@ -114,7 +114,7 @@ def test_f3_what_a_frame_cannot_tell_is_said(
     given = dict(asked)
     days = given.pop("days", MARCH)
     with core.engine.connect() as connection:
-        for read in (prices.history, prices.bars):
+        for read in (price_reader.history, price_reader.bars):
             with pytest.raises(fault, match=words):
                 read(connection, "AAPL", DAILY, *days, **given)
 
@@ -122,7 +122,7 @@ def test_f3_what_a_frame_cannot_tell_is_said(
 def test_f3_a_frame_is_adjusted_by_the_name_of_its_basis_too(core: Core) -> None:
     store(core, (date(2010, 3, 1), "10.50"))
     with core.engine.connect() as connection:
-        frame = prices.history(connection, "AAPL", DAILY, *MARCH, adjust="total")
+        frame = price_reader.history(connection, "AAPL", DAILY, *MARCH, adjust="total")
     assert list(frame["adjustment"]) == ["total"]
 
 
@@ -145,9 +145,9 @@ def test_f3_a_frame_has_what_the_bars_have_whatever_is_stored(core: Core) -> Non
     )
     for symbol, adjust in product(("AAPL", "MSFT"), (None, *Adjust)):
         with core.engine.connect() as connection:
-            bars = prices.bars(connection, symbol, DAILY, *MARCH, adjust=adjust)
+            bars = price_reader.bars(connection, symbol, DAILY, *MARCH, adjust=adjust)
             with localcontext(prec=3):
-                frame = prices.history(connection, symbol, DAILY, *MARCH, adjust=adjust)
+                frame = price_reader.history(connection, symbol, DAILY, *MARCH, adjust=adjust)
         assert len(bars) == len(frame) == 21
         assert list(frame.index) == [bar.observed_at for bar in bars]
         for column in frames.COLUMNS:

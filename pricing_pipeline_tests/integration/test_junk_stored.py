@@ -8,10 +8,12 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline import settling
-from pricing_pipeline.domain import Answer, Dividend, Fetcher, Response
+from pricing_pipeline.domain.answers import Answer, Dividend
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.providers.fmp import Fmp
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
 
 template = sample_template

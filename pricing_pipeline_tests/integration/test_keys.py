@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.configured import configured_clients, configured_keys
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline.settings import Settings
-from pricing_pipeline.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.refreshing import work_until

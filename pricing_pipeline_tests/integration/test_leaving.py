@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import schedules, viewers
 from pricing_pipeline_tests.fix_core import sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
@@ -31,8 +31,8 @@ def test_a7_what_waits_for_a_pair_nobody_watches_any_more_is_not_fetched(
     engine: Engine, connection: psycopg.Connection[Any], clock: Clock
 ) -> None:
     with engine.begin() as session:
-        demand.heartbeat(session, "ann", [*PAIR, ("equity_quote", "MSFT")])
-        demand.unsubscribe(session, "ann", PAIR)
+        viewers.heartbeat(session, "ann", [*PAIR, ("equity_quote", "MSFT")])
+        viewers.unsubscribe(session, "ann", PAIR)
     clock.advance(61)
     connection.execute("SELECT pricing.clean_subscriptions()")
     assert statuses(connection) == [("AAPL", "cancelled"), ("MSFT", "pending")]
@@ -46,11 +46,11 @@ def test_a7_scheduled_work_and_backfills_wait_on_without_viewers(
     engine: Engine, connection: psycopg.Connection[Any], clock: Clock
 ) -> None:
     with engine.begin() as session:
-        demand.enqueue_scheduled(session, "mf_nav")
-        demand.heartbeat(session, "ann", [*PAIR, ("mf_nav", "118632")])
+        schedules.enqueue_scheduled(session, "mf_nav")
+        viewers.heartbeat(session, "ann", [*PAIR, ("mf_nav", "118632")])
     connection.execute("SELECT pricing.plan_backfill('equity_daily', '2010-01-01', '2010-12-31', '{AAPL}')")
     with engine.begin() as session:
-        demand.unsubscribe(session, "ann", [*PAIR, ("mf_nav", "118632")])
+        viewers.unsubscribe(session, "ann", [*PAIR, ("mf_nav", "118632")])
     clock.advance(61)
     connection.execute("SELECT pricing.clean_subscriptions()")
     left = connection.execute(
@@ -64,7 +64,7 @@ def test_b8_a_retired_type_does_not_end_the_heartbeats_of_the_others(
 ) -> None:
     connection.execute("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'fx_rate'")
     with engine.begin() as session:
-        assert demand.heartbeat(session, "ann", [*PAIR, ("fx_rate", "EUR/USD")]) == 1
+        assert viewers.heartbeat(session, "ann", [*PAIR, ("fx_rate", "EUR/USD")]) == 1
     watched = connection.execute("SELECT data_type, symbol FROM pricing.active_subscriptions").fetchall()
     assert watched == PAIR
 
@@ -79,10 +79,10 @@ def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
 ) -> None:
     """It found the row locked and took it for known; the leaving then took that away, for a minute."""
     with engine.begin() as session:
-        demand.heartbeat(session, "ann", PAIR)
+        viewers.heartbeat(session, "ann", PAIR)
     with ThreadPoolExecutor(1) as beside:
         with engine.begin() as leaving:
-            demand.unsubscribe(leaving, "ann", PAIR)
+            viewers.unsubscribe(leaving, "ann", PAIR)
             heard = beside.submit(_beat, engine)
             time.sleep(0.3)
         assert heard.result(PATIENCE) == 1
@@ -91,7 +91,7 @@ def test_b5_a_heartbeat_beside_an_open_leaving_is_not_lost(
 
 def _beat(engine: Engine) -> int:
     with engine.begin() as session:
-        return demand.heartbeat(session, "ann", PAIR)
+        return viewers.heartbeat(session, "ann", PAIR)
 
 
 def test_b5_what_a_client_that_died_had_asked_for_ends_and_locks_nothing(

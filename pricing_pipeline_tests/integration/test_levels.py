@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import reviews, settling
-from pricing_pipeline.domain import Adjust, Answer, Observation
-from pricing_pipeline.prices import bars
+from pricing_pipeline.domain.answers import Adjust, Answer, Observation
+from pricing_pipeline.prices.price_reader import bars
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from pricing_pipeline import limits
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.queue import limits
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     MFAPI,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Answer, FailureKind
+from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import settle_answer
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.refresh.settling import settle_answer
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

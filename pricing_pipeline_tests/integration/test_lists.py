@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from pricing_pipeline import limits
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.queue import limits
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock

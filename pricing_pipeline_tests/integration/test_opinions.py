@@ -8,12 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline import opinions, settling
-from pricing_pipeline.domain import Answer, FailureKind, Window
-from pricing_pipeline.knowledge import Doubt
-from pricing_pipeline.opinions import Question
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.quarantine import opinions
+from pricing_pipeline.quarantine.opinions import Question
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.validation.knowledge import Doubt
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (

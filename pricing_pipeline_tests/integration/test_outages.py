@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PlanRestricted
-from pricing_pipeline.settling import settle_failure
+from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.outage_world import GRACE, TTL, OutageWorld, freeze, fresh_world
 from pricing_pipeline_tests.refreshing import refreshing, work_until
@@ -300,14 +300,14 @@ def test_f4_why_says_that_a_pair_in_trouble_is_late_and_what_it_waits_for(world:
     dies(there, seconds=300)
     all_back_off(there)
     with there.core.engine.connect() as connection:
-        (late,) = demand.why_late(connection, QUOTE, 5)
+        (late,) = freshness.why_late(connection, QUOTE, 5)
     assert late.state == "backing_off"
     assert "owed since 2026-03-10 15:0" in late.sentence
     assert "or at once when twelvedata answers; its task failed at" in late.sentence
     assert "as provider_down (twelvedata answered 503)" in late.sentence
     there.core.one("SELECT pricing.open_breaker('twelvedata', '10 of 10 calls failed')")
     with there.core.engine.connect() as connection:
-        (late,) = demand.why_late(connection, QUOTE, 5)
+        (late,) = freshness.why_late(connection, QUOTE, 5)
     assert late.state == "breaker_open"
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from pricing_pipeline import prices
-from pricing_pipeline.domain import Call
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.prices import price_writer
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.sessions import joined, meanwhile
 from pricing_pipeline_tests.storing import next_call
@@ -27,7 +27,7 @@ def store(call: Call, price: str, *others: str) -> Callable[[Connection], Any]:
     rows = [
         observation("AAPL", one, midnight(date(2010, 3, 2 + n))) for n, one in enumerate((price, *others))
     ]
-    return lambda connection: prices.store(connection, call, rows)
+    return lambda connection: price_writer.store(connection, call, rows)
 
 
 def beliefs(core: Core) -> list[tuple[str, Any, Any]]:
@@ -91,7 +91,9 @@ def test_f3_of_a_time_that_comes_twice_in_one_answer_both_are_kept(
 ) -> None:
     call = next_call(core, DAILY, "AAPL", days=days)
     with core.engine.begin() as connection:
-        prices.store(connection, call, [observation("AAPL", price, AT) for price in ("100.00", "101.00")])
+        price_writer.store(
+            connection, call, [observation("AAPL", price, AT) for price in ("100.00", "101.00")]
+        )
     found = beliefs(core)
     assert sorted(price for price, _, _ in found) == ["100.00", "101.00"]
     assert is_chain(found)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline import master_keys
 from pricing_pipeline.db.embedded_home import Remembered
 from pricing_pipeline.errors import EmbeddedServerError, SettingsError, SupervisorError
-from pricing_pipeline.home import code_socket, prepare_home, temporary_folder, tidy_home
-from pricing_pipeline.own_files import replace_own
-from pricing_pipeline.processes import open_log, rotate_log
-from pricing_pipeline.sealing import new_key
+from pricing_pipeline.keys import master_keys
+from pricing_pipeline.keys.sealing import new_key
+from pricing_pipeline.processes.home import code_socket, prepare_home, temporary_folder, tidy_home
+from pricing_pipeline.processes.os_processes import open_log, rotate_log
+from pricing_pipeline.processes.own_files import replace_own
 from pricing_pipeline.settings import Settings
 
 AS_ROOT = os.geteuid() == 0

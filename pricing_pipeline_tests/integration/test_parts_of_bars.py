@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import prices, settling
-from pricing_pipeline.domain import Adjust, Answer, Observation, RejectedValue
+from pricing_pipeline.domain.answers import Adjust, Answer, Observation, RejectedValue
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
@@ -96,8 +97,8 @@ def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
     for as_of, told in ((None, None), (then, note)):
         for adjust in (None, Adjust.SPLITS):
             with core.engine.connect() as connection:
-                frame = prices.history(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
-                rows = prices.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+                frame = price_reader.history(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
+                rows = price_reader.bars(connection, "AAPL", DAILY, *MARCH, as_of=as_of, adjust=adjust)
             assert [row.quality for row in rows] == [None, told]
             assert [one if isinstance(one, str) else None for one in frame["quality"]] == [None, told]
             assert (rows[1].open is None) == (told is not None)
@@ -168,7 +169,7 @@ def test_b18_f5_whatever_comes_again_a_day_stays_consistent_and_no_belief_is_los
 
 
 def test_b18_3500_values_that_nobody_asked_for_are_one_row(core: Core) -> None:
-    from pricing_pipeline.domain import Window
+    from pricing_pipeline.domain.windows import Window
     from pricing_pipeline.providers.values import settle_days
 
     strangers = [

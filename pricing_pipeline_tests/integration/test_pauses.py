@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core, sample_template
@@ -121,7 +121,7 @@ def test_a7_a_pause_is_neither_due_nor_late(core: Core, clock: Clock) -> None:
     clock.advance(50)
     core.enqueue_due()
     with core.engine.connect() as connection:
-        (row,) = demand.freshness(connection, [QUOTE])
+        (row,) = freshness.measure(connection, [QUOTE])
     assert (row.watched, row.fresh, row.due, row.late, row.paused) == (2, 1, 0, 0, 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import prices
+from pricing_pipeline.prices import price_reader, price_writer
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import (
     DAILY,
@@ -125,7 +125,7 @@ def test_a9_any_price_comes_back_as_it_came(core: Core) -> None:
         core.rows("TRUNCATE pricing.latest_prices, pricing.price_history, pricing.price_revisions")
         core.store(call, *(observation(symbol, text, stamp(core)) for symbol, text in symbols.items()))
         with core.engine.connect() as connection:
-            stored = {row.symbol: row.price for row in prices.sample(connection, QUOTE, 100)}
+            stored = {row.symbol: row.price for row in price_reader.sample(connection, QUOTE, 100)}
         assert stored == {symbol: Decimal(text) for symbol, text in symbols.items()}
         assert all(price.as_tuple().exponent < 0 or price == int(price) for price in stored.values())
 
@@ -194,7 +194,7 @@ def test_b4_an_empty_answer_confirms_and_erases_nothing(core: Core, clock: Clock
     before = versions(core)
     clock.advance(100)
     with core.engine.begin() as connection:
-        prices.confirm(connection, QUOTE, ["AAPL", "NEVER"])
+        price_writer.confirm(connection, QUOTE, ["AAPL", "NEVER"])
     latest = {symbol: core.latest(symbol) for symbol in ("AAPL", "IBM")}
     ages = {symbol: row.age_seconds for symbol, row in latest.items() if row and row.price == Decimal("5.00")}
     assert ages["AAPL"] < 50 < ages["IBM"]
@@ -275,7 +275,7 @@ def test_f3_a_restatement_of_twenty_years_reads_each_day_a_few_times(core: Core)
     call = next_call(core, DAILY, "AAPL", days=span)
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        (stored,) = prices.store(connection, call, [observation("AAPL", "5.00", day) for day in days])
+        (stored,) = price_writer.store(connection, call, [observation("AAPL", "5.00", day) for day in days])
         assert (stored.added, stored.revised) == (0, 5000)
         assert rows_read(connection) - before < 20 * 5000
 
@@ -300,7 +300,9 @@ def test_a9_storing_reads_what_it_stores_and_not_the_history(core: Core) -> None
     now = core.clock()
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        stored = prices.store(connection, call, [observation(symbol, "1.01", now) for symbol in symbols])
+        stored = price_writer.store(
+            connection, call, [observation(symbol, "1.01", now) for symbol in symbols]
+        )
         assert sum(row.added for row in stored) == 100
         assert rows_read(connection) - before < 1000
 
@@ -394,10 +396,10 @@ def test_a10_reading_the_latest_says_how_old_and_how_fresh_it_is(core: Core, clo
         core.store(next_call(core, data_type, "AAPL"), observation("AAPL", "5.00", stamp(core, 3600)))
     clock.advance(90)
     with core.engine.connect() as connection:
-        found = {row.data_type: row for row in prices.latest(connection, "AAPL")}
-        assert prices.latest(connection, "NOPE") == []
-        assert prices.is_known(connection, "AAPL")
-        assert not prices.is_known(connection, "NOPE")
+        found = {row.data_type: row for row in price_reader.latest(connection, "AAPL")}
+        assert price_reader.latest(connection, "NOPE") == []
+        assert price_reader.is_known(connection, "AAPL")
+        assert not price_reader.is_known(connection, "NOPE")
     assert {name: row.fresh for name, row in found.items()} == {QUOTE: False, DAILY: True}
     assert all(89 < row.age_seconds < 120 for row in found.values())
     assert found[QUOTE].observed_at < found[QUOTE].fetched_at
@@ -415,10 +417,10 @@ def test_g6_history_is_read_by_utc_days_both_included(core: Core, zone: str) -> 
     )
     with core.engine.connect() as connection:
         connection.exec_driver_sql(f"SET timezone = '{zone}'")
-        found = prices.bars(connection, "AAPL", DAILY, *MARCH)
-        months = prices.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
+        found = price_reader.bars(connection, "AAPL", DAILY, *MARCH)
+        months = price_reader.months(connection, DAILY, date(2010, 2, 1), date(2010, 4, 30))
         assert [bar.observed_at.astimezone(UTC).date().day for bar in found] == list(range(1, 32))
-        assert prices.bars(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
+        assert price_reader.bars(connection, "AAPL", DAILY, date(2011, 1, 1), date(2011, 2, 1)) == []
         connection.exec_driver_sql("SET timezone = 'UTC'")
     assert months == {date(2010, 2, 1): (2, 1), date(2010, 3, 1): (31, 1), date(2010, 4, 1): (9, 1)}
 
@@ -440,7 +442,7 @@ def test_b10_two_stores_of_one_session_do_not_mix(core: Core) -> None:
         for symbol in ("AAPL", "IBM"):
             call = next_call(core, QUOTE, symbol)
             with connection.begin():
-                stored = prices.store(connection, call, [observation(symbol, "5.00", stamp(core))])
+                stored = price_writer.store(connection, call, [observation(symbol, "5.00", stamp(core))])
             assert [row.symbol for row in stored] == [symbol]
 
 
@@ -448,12 +450,12 @@ def test_f3_a_store_that_is_rolled_back_leaves_nothing(core: Core) -> None:
     call = next_call(core, QUOTE, "AAPL")
     with core.engine.connect() as connection:
         transaction = connection.begin()
-        prices.store(connection, call, [observation("AAPL", "5.00", stamp(core))])
+        price_writer.store(connection, call, [observation("AAPL", "5.00", stamp(core))])
         transaction.rollback()
         assert core.latest("AAPL") is None
         with connection.begin():
-            assert prices.store(connection, call, []) == []
-            prices.store(connection, call, [observation("AAPL", "6.00", stamp(core))])
+            assert price_writer.store(connection, call, []) == []
+            price_writer.store(connection, call, [observation("AAPL", "6.00", stamp(core))])
     latest = core.latest("AAPL")
     assert latest is not None
     assert str(latest.price) == "6.00"

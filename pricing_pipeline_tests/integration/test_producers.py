@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import schedules
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -91,7 +91,7 @@ def test_b10_a_schedule_queues_what_fits_and_goes_on_from_there(core: Core) -> N
     core.rows("UPDATE pricing.schedule_walks SET served_slot = '2000-01-01'")
     core.use_quota(80_500, MFAPI)
     with core.engine.begin() as connection:
-        assert demand.enqueue_scheduled(connection, NAV) == 9
+        assert schedules.enqueue_scheduled(connection, NAV) == 9
     assert core.enqueue_due() == 0
     assert waiting(core, MFAPI) == 9000
     core.rows("DELETE FROM pricing.api_call_queue_live")
@@ -171,7 +171,7 @@ def test_b10_what_waits_and_what_is_used_fit_the_share_of_their_priority(
             core.read("AAPL")
         elif step == "schedule":
             with core.engine.begin() as connection:
-                demand.enqueue_scheduled(connection, NAV)
+                schedules.enqueue_scheduled(connection, NAV)
         elif step == "check":
             clock.advance(30)
             core.enqueue_due()

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import quarantine, settling
-from pricing_pipeline.domain import Adjust, Adjustment, Answer, Call, Observation, RejectedValue
+from pricing_pipeline.domain.answers import Adjust, Adjustment, Answer, Observation, RejectedValue
+from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import (
@@ -69,7 +71,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     assert (row.status, row.times, row.resolved_at) == ("held", 1, None)
     assert row.bar == {"close": "7250", "currency": "USD", "adjustment": "raw"}
     with core.engine.connect() as connection:
-        assert quarantine.body(connection, row.value_id) == BODY
+        assert held_values.body(connection, row.value_id) == BODY
     audit(core)
 
 
@@ -242,7 +244,7 @@ def test_f6_a_body_is_cut_at_a_million_bytes(core: Core) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"), body=b"x" * 3_000_000)
     (row,) = held(core)
     with core.engine.connect() as connection:
-        assert quarantine.body(connection, row.value_id) == b"x" * 1_000_000
+        assert held_values.body(connection, row.value_id) == b"x" * 1_000_000
     assert core.one("SELECT size FROM pricing.quarantined_bodies") == 3_000_000
 
 
@@ -291,7 +293,7 @@ def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     assert after.price == before.price
     (row,) = held(core)
     with core.engine.connect() as connection:
-        body = quarantine.body(connection, row.value_id)
+        body = held_values.body(connection, row.value_id)
     assert body is not None
     assert json.loads(body)["AAPL"]["close"] == row.value
     assert b"sandbox-key" not in body

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import queue
 from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.domain import Call, FailureKind, Fetcher, Window
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
@@ -271,7 +274,7 @@ def test_a6_a_claim_in_a_longer_transaction_waits_for_the_disk_with_it(core: Cor
     core.enqueue(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
         connection.execute(text("SET LOCAL synchronous_commit = on"))
-        assert queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert task_queue.claim(connection, TWELVEDATA, "w", 1, None)
         assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
         connection.execute(text("SELECT pricing.claim_calls('twelvedata', 'plain SQL', 1)"))
         assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
@@ -285,7 +288,7 @@ def test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_befor
     alone = autocommitting(core.engine)
     with alone.connect() as connection:
         connection.execute(text("SET synchronous_commit = on"))
-        assert queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert task_queue.claim(connection, TWELVEDATA, "w", 1, None)
         assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
         for _ in range(20):
             core.rows("DELETE FROM pricing.warnings")
@@ -299,14 +302,14 @@ def test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_befor
     )
     core.enqueue(QUOTE, "FB")
     with alone.connect() as connection, pytest.raises(DBAPIError, match="the disk is away"):
-        queue.claim(connection, TWELVEDATA, "w", 1, None)
+        task_queue.claim(connection, TWELVEDATA, "w", 1, None)
     assert core.task("FB").status == "processing", "its lease brings it back"
 
 
 def test_a6_a_call_is_in_the_log_before_it_is_made(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM", "FB")
     with core.engine.begin() as connection:
-        (call,) = queue.claim(connection, TWELVEDATA, "drain 7", 1, "run 5")
+        (call,) = task_queue.claim(connection, TWELVEDATA, "drain 7", 1, "run 5")
     (logged,) = core.rows(
         "SELECT call_id, provider, data_type, symbols, outcome, finished_at, units, reserved_bytes, run_id, worker,"
         " started_at FROM pricing.collector_call_log"
@@ -345,8 +348,10 @@ def test_b9_finished_tasks_are_kept_seven_to_fifteen_days_and_dead_ones_until_th
     good = core.claim_one()
     ids = {task.symbol: task.id for task in good.tasks}
     with core.engine.begin() as connection:
-        queue.complete(connection, [ids["GOOD"]], good.claim_token)
-        queue.fail(connection, [ids["BAD"]], good.claim_token, FailureKind.UNKNOWN_SYMBOL, "no such symbol")
+        task_queue.complete(connection, [ids["GOOD"]], good.claim_token)
+        task_queue.fail(
+            connection, [ids["BAD"]], good.claim_token, FailureKind.UNKNOWN_SYMBOL, "no such symbol"
+        )
     day = 86_400
 
     def kept() -> dict[str, str]:
@@ -510,9 +515,9 @@ def test_b22_depth_and_lists_show_the_queue(core: Core, clock: Clock) -> None:
     core.enqueue(QUOTE, "MSFT", priority=2)
     clock.advance(30)
     with core.engine.connect() as connection:
-        depth = {(row["data_type"], row["status"]): row for row in queue.depth(connection)}
-        listed = queue.tasks(connection, ["pending", "failed"], 10)
-        busy, providers = queue.is_busy(connection), queue.providers_with_work(connection)
+        depth = {(row["data_type"], row["status"]): row for row in task_queue.depth(connection)}
+        listed = task_queue.tasks(connection, ["pending", "failed"], 10)
+        busy, providers = task_queue.is_busy(connection), task_queue.providers_with_work(connection)
     assert {key: row["tasks"] for key, row in depth.items()} == {(DAILY, "pending"): 1, (QUOTE, "pending"): 1}
     assert 29 < depth[QUOTE, "pending"]["oldest_seconds"] < 60
     assert [(row["symbol"], row["status"], row["window_start"]) for row in listed] == [
@@ -531,5 +536,5 @@ def test_b11_providers_with_work_are_found_without_reading_the_queue(core: Core)
     core.enqueue(QUOTE, *(f"S{number}" for number in range(3_000)))
     with core.engine.begin() as connection:
         before = rows_read(connection)
-        assert queue.providers_with_work(connection) == [(TWELVEDATA, 8, 1)]
+        assert task_queue.providers_with_work(connection) == [(TWELVEDATA, 8, 1)]
         assert rows_read(connection) - before < 100

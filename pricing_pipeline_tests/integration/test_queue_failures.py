@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

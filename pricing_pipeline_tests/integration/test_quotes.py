@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import judgement, known_values, prices, queue, quotes
-from pricing_pipeline.domain import Adjustment, Answer, Call, Fetcher, Observation
+from pricing_pipeline.domain.answers import Adjustment, Answer, Observation
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.prices import known_values, price_writer, quotes
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import settle_answer
+from pricing_pipeline.quarantine import judgement
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, observation, sample_template
 
@@ -34,8 +38,8 @@ def refreshed(core: Core, price: str, at: datetime) -> None:
     """AAPL and IBM have a price, by the long way."""
     call = claimed(core, "AAPL", "IBM")
     with core.engine.begin() as connection:
-        prices.store(connection, call, [observation(symbol, price, at) for symbol in call.symbols])
-        queue.finish(connection, call, call.task_ids, http_status=200, wire_bytes=600)
+        price_writer.store(connection, call, [observation(symbol, price, at) for symbol in call.symbols])
+        task_queue.finish(connection, call, call.task_ids, http_status=200, wire_bytes=600)
 
 
 def test_b8_quotes_near_the_last_are_stored_finished_and_booked_by_one_statement(core: Core) -> None:
@@ -179,7 +183,7 @@ def test_b18_one_quote_that_must_be_looked_at_leaves_the_whole_call_to_the_long_
 def test_b8_a_claim_that_lost_one_task_stores_no_quote_that_way(core: Core) -> None:
     call = claimed(core, "AAPL", "IBM")
     with core.engine.begin() as connection:
-        queue.cancel(connection, [core.task("IBM").id])
+        task_queue.cancel(connection, [core.task("IBM").id])
     values = [observation(symbol, "5.00", core.clock()) for symbol in call.symbols]
     assert settle(core, call, *values) is None
     assert core.latest("AAPL") is None

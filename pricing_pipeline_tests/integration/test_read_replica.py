@@ -14,15 +14,17 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, text
 
-from pricing_pipeline import demand, queue, sample
+from pricing_pipeline import sample
 from pricing_pipeline.db import embedded_cluster as cluster
 from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.embedded import RELOCATION, EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
+from pricing_pipeline.demand import staleness
 from pricing_pipeline.errors import DatabaseError, ReadReplica
-from pricing_pipeline.processes import child_setup
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.processes.os_processes import child_setup
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.patience import wait_until
 
@@ -110,7 +112,7 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
 
     def replicated() -> bool:
         with pair.standby.connect() as standby:
-            return len(queue.tasks(standby, ["pending", "completed"], 9)) == 2
+            return len(task_queue.tasks(standby, ["pending", "completed"], 9)) == 2
 
     wait_until(replicated)
     replica = Core(pair.standby, pair.standby)
@@ -120,8 +122,8 @@ def test_b20_a_read_replica_shows_prices_and_refuses_the_queue(pair: Pair) -> No
     assert replica.one("SELECT pg_is_in_recovery()")
 
     before = core.tasks()
-    works = [demand.run_duties, demand.enqueue_due, queue.promote]
-    for work in [*works, lambda connection: queue.claim(connection, TWELVEDATA, "w", 1, None)]:
+    works = [staleness.run_duties, staleness.enqueue_due, task_queue.promote]
+    for work in [*works, lambda connection: task_queue.claim(connection, TWELVEDATA, "w", 1, None)]:
         with pytest.raises(ReadReplica, match="it is a read replica"), pair.standby.begin() as connection:
             work(connection)  # type: ignore[operator]
     with Refresher(pair.standby, {}, worker="lost") as refresher:

@@ -7,8 +7,8 @@ import threading
 import psycopg
 import pytest
 
-from pricing_pipeline import prices
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -52,7 +52,7 @@ def test_a10_a_read_neither_writes_nor_locks_while_the_price_is_on_its_way(core:
 
     def writes() -> bool:
         with core.engine.begin() as connection:
-            prices.read(connection, "AAPL")
+            price_reader.read(connection, "AAPL")
             found: bool = connection.exec_driver_sql(
                 "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
             ).scalar_one()
@@ -185,10 +185,10 @@ def test_a10_a_read_of_a_read_only_session_answers_all_the_same(core: Core, data
     core.rows("DELETE FROM pricing.pair_views")
     with core.engine.connect() as connection:
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        reading = prices.read(connection, "AAPL")
+        reading = price_reader.read(connection, "AAPL")
         assert {str(one.price) for one in reading.prices} == {"146.55"}
         assert reading.requested == 0
-        assert prices.is_known(connection, "AAPL"), "the transaction goes on"
+        assert price_reader.is_known(connection, "AAPL"), "the transaction goes on"
 
 
 def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: Core, clock: Clock) -> None:
@@ -206,6 +206,6 @@ def test_a10_the_command_asks_for_what_it_does_not_find(cli: CommandLine, core: 
 @pytest.mark.parametrize("symbol", ["NOPE", "'; DROP TABLE x", "A" * 1_000_000])
 def test_a10_a_read_makes_nothing_known(core: Core, symbol: str) -> None:
     before = core.one("SELECT count(*) FROM pricing.instruments")
-    assert core.read(symbol) == prices.Reading([], 0)
+    assert core.read(symbol) == price_reader.Reading([], 0)
     assert core.rows("SELECT FROM pricing.pair_views") == []
     assert core.one("SELECT count(*) FROM pricing.instruments") == before

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import prices, rebasing, settling
-from pricing_pipeline.domain import Adjustment, Answer, Observation, Split, Window
+from pricing_pipeline.domain.answers import Adjustment, Answer, Observation, Split
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_reader, rebasing
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_core import DAILY, TWELVEDATA, Core, a_call, sample_template, windowed
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.unit.test_yahoo import NOW, chart, parse
@@ -72,7 +74,7 @@ def bring(core: Core, basis: Adjustment, first: int, last: int, provider: str = 
 
 def belief(core: Core, as_of: datetime | None = None) -> Belief:
     with core.engine.begin() as connection:
-        rows = prices.bars(connection, "AAPL", DAILY, DAYS[0], DAYS[-1], as_of=as_of)
+        rows = price_reader.bars(connection, "AAPL", DAILY, DAYS[0], DAYS[-1], as_of=as_of)
     return {row.observed_at.date(): (row.close, Adjustment(row.adjustment.value)) for row in rows}
 
 

@@ -19,10 +19,11 @@ from importlib.resources import files
 
 import pytest
 
-from pricing_pipeline import prices
-from pricing_pipeline.domain import Window
-from pricing_pipeline.refresh import Progress, Refresher
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import price_reader
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -137,7 +138,7 @@ def test_b17_a_drain_ends_when_nobody_watches_and_nothing_is_queued(
     core.heartbeat("ann", (QUOTE, "AAPL"))
     work_until(refresher, is_idle(core))
     core.unsubscribe("ann", (QUOTE, "AAPL"))
-    monkeypatch.setattr("pricing_pipeline.refresh._IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._IDLE_SECONDS", 0.5)
     assert refresher.drain(3600)
     assert core.one("SELECT count(*) FROM pricing.drains WHERE finished_at IS NULL") == 0
 
@@ -186,8 +187,8 @@ def test_b11_a_long_call_keeps_its_claim(
     core: Core, clock: Clock, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock moves past the lease in steps while the call is under way; recovery runs all the while."""
-    monkeypatch.setattr("pricing_pipeline.refresh._EXTEND_LEASES_SECONDS", 0.0)
-    monkeypatch.setattr("pricing_pipeline.refresh._TICK_SECONDS", 0.0)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._EXTEND_LEASES_SECONDS", 0.0)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._TICK_SECONDS", 0.0)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     turns, answered = 0, threading.Event()
 
@@ -216,7 +217,7 @@ def test_b11_a_worker_that_stops_gives_its_tasks_back_at_once(
         assert 1 <= timeout <= 10
         wait(calls, PATIENCE, FIRST_COMPLETED)  # more is not to come, whatever the machine is at
 
-    monkeypatch.setattr("pricing_pipeline.refresh.wait", until_the_first)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher.wait", until_the_first)
     core.heartbeat("ann", (QUOTE, "AAPL"), (NAV, "118632"))
     stopped, answered = threading.Event(), threading.Event()
 
@@ -282,7 +283,7 @@ def test_g6_a_backfill_equals_its_source_to_the_last_digit(
     assert core.one("SELECT count(*) FROM pricing.price_history") == total == reports.total("added")
     assert core.rows("SELECT FROM pricing.latest_prices") == []
     with core.engine.connect() as connection:
-        months = prices.months(connection, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
+        months = price_reader.months(connection, DAILY, THIRTEEN_YEARS.start, THIRTEEN_YEARS.end)
     counted: Counter[date] = Counter()
     for tally in reports:
         counted.update(tally.months)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Window
+from pricing_pipeline.demand.backfills import Progress
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PlanRestricted
-from pricing_pipeline.refresh import Progress, Refresher
-from pricing_pipeline.settling import settle_failure
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock

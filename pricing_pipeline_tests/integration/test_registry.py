@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import registry
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     FX,
@@ -98,7 +98,7 @@ def test_b1_a_new_type_is_watched_fetched_and_stored_at_once(core: Core, clock: 
 
 def test_b1_python_adds_and_lists_types(core: Core) -> None:
     with core.owner.begin() as connection:
-        registry.add_data_type(
+        data_type_registry.add_data_type(
             connection,
             "fund_close",
             fetcher="nav",
@@ -110,9 +110,9 @@ def test_b1_python_adds_and_lists_types(core: Core) -> None:
             history_from=date(2010, 1, 1),
         )
     with core.engine.connect() as connection:
-        found = {kind.data_type: kind for kind in registry.active_data_types(connection)}
-        assert not registry.is_empty(connection)
-        assert set(registry.provider_urls(connection)) == {"twelvedata", "mfapi", "yahoo", "fmp"}
+        found = {kind.data_type: kind for kind in data_type_registry.active_data_types(connection)}
+        assert not data_type_registry.is_empty(connection)
+        assert set(data_type_registry.provider_urls(connection)) == {"twelvedata", "mfapi", "yahoo", "fmp"}
     assert set(found) == {DAILY, QUOTE, "fund_close", FX, NAV}
     added = found["fund_close"]
     assert (added.fetcher, added.default_ttl_minutes, added.table_name) == (
@@ -133,21 +133,21 @@ def test_b1_python_says_why_a_type_is_refused(core: Core) -> None:
         pytest.raises(PricingError, match=r"refused data type 'gold': a fetcher is quote, daily_bars"),
         core.owner.begin() as c,
     ):
-        registry.add_data_type(c, "gold", fetcher="alchemy", ttl_minutes=5)
+        data_type_registry.add_data_type(c, "gold", fetcher="alchemy", ttl_minutes=5)
     with pytest.raises(PricingError, match=r"unknown time zone Mars/Olympus. Use a name such as UTC"):  # noqa: SIM117
         with core.owner.begin() as connection:
-            registry.add_data_type(
+            data_type_registry.add_data_type(
                 connection, "gold", fetcher="quote", ttl_minutes=5, timezone="Mars/Olympus"
             )
     again = pytest.raises(PricingError, match="a data type of this name is there already")
     with again, core.owner.begin() as connection:
-        registry.add_data_type(connection, QUOTE, fetcher="quote", ttl_minutes=5)
+        data_type_registry.add_data_type(connection, QUOTE, fetcher="quote", ttl_minutes=5)
 
 
 def test_b1_every_change_of_the_registry_is_counted(core: Core) -> None:
     def version() -> int:
         with core.engine.connect() as connection:
-            return registry.version(connection)
+            return data_type_registry.version(connection)
 
     seen = [version()]
     for change in (
@@ -167,11 +167,13 @@ def test_b1_every_change_of_the_registry_is_counted(core: Core) -> None:
 def test_b1_a_table_of_ones_own_must_exist(core: Core) -> None:
     with pytest.raises(DBAPIError) as refused:
         add(core, table_name="my_prices")
-    assert "pricing.my_prices does not exist. Create the table first" in registry.reason(refused.value)
+    assert "pricing.my_prices does not exist. Create the table first" in data_type_registry.reason(
+        refused.value
+    )
     own_table(core)
     with pytest.raises(DBAPIError) as refused:
         add(core, table_name="my_prices")
-    assert "pricing.my_prices lacks column(s) fetched_at, symbol" in registry.reason(refused.value)
+    assert "pricing.my_prices lacks column(s) fetched_at, symbol" in data_type_registry.reason(refused.value)
     assert "price_history_crypto_quote" not in relations(core)
 
 
@@ -214,7 +216,7 @@ def test_b1_a_retired_type_is_neither_checked_nor_scheduled_nor_backfilled(core:
     with pytest.raises(DBAPIError, match="unknown data type equity_daily"):
         core.rows("SELECT pricing.plan_backfill('equity_daily', '2010-01-01', '2010-02-01')")
     with core.engine.connect() as connection:
-        assert [kind.data_type for kind in registry.active_data_types(connection)] == [QUOTE]
+        assert [kind.data_type for kind in data_type_registry.active_data_types(connection)] == [QUOTE]
     assert core.latest("AAPL", DAILY) is not None, "what is known stays"
 
 
@@ -239,7 +241,7 @@ def test_b1_a_type_that_holds_data_is_not_deleted(core: Core, holds: str) -> Non
         core.rows("DELETE FROM pricing." + {"price": "price_history", "history": "latest_prices"}[holds])
     with pytest.raises(DBAPIError) as refused:
         core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'crypto_quote'")
-    words = registry.reason(refused.value)
+    words = data_type_registry.reason(refused.value)
     assert "cannot be deleted. Retire it instead: " in words
     core.rows(words.split("instead: ")[1])
     active = core.rows("SELECT data_type FROM pricing.data_type_registry WHERE is_active ORDER BY 1")
@@ -500,7 +502,7 @@ def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(
     """Seed contract 5: an equity fed by NAVs."""
     with pytest.raises(DBAPIError) as caught:
         add(core, fetcher=fetcher, asset_class=asset_class)
-    said = registry.reason(caught.value)
+    said = data_type_registry.reason(caught.value)
     assert f"data type crypto_quote: the fetcher {fetcher} does not fit the asset class {asset_class}" in said
     assert "quote and daily_bars fit every class" in said
     add(core)

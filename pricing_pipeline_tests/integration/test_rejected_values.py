@@ -15,12 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import reviews, settling
-from pricing_pipeline.domain import Answer, Fetcher, Observation
-from pricing_pipeline.knowledge import Doubt, Known, Point
-from pricing_pipeline.plausibility import judge
+from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.tally import Tally
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline.validation.knowledge import Doubt, Known, Point
+from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import freshness
 from pricing_pipeline.providers.configured import SANDBOX_KEY
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
 from pricing_pipeline_tests.integration.test_roles import a_login
@@ -93,14 +93,14 @@ def test_g2_what_no_worker_has_taken_up_counts_as_owed(core: Core, clock: Clock)
     core.refresh()
     core.rows("SELECT pricing.heartbeat('bob', '{equity_quote}', '{NEW}', false)")
 
-    def freshness() -> demand.Freshness:
+    def served() -> freshness.Freshness:
         with core.engine.connect() as connection:
-            (row,) = demand.freshness(connection, [QUOTE])
+            (row,) = freshness.measure(connection, [QUOTE])
         return row
 
-    assert (freshness().due, freshness().is_calm) == (1, True)
+    assert (served().due, served().is_calm) == (1, True)
     clock.advance(31)
-    assert (freshness().late, freshness().is_calm) == (1, False)
+    assert (served().late, served().is_calm) == (1, False)
 
 
 def test_a10_a_read_answers_although_requests_are_locked(core: Core, client: psycopg.Connection[Any]) -> None:

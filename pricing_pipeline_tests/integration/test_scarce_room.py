@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import schedules, viewers
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -57,7 +57,7 @@ def by_yahoo(core: Core, symbols: list[str]) -> None:
 
 def slot(core: Core) -> int | None:
     with core.engine.begin() as connection:
-        return demand.enqueue_scheduled(connection, NAV)
+        return schedules.enqueue_scheduled(connection, NAV)
 
 
 def live(core: Core) -> list[str]:
@@ -82,7 +82,7 @@ def why(core: Core, symbol: str) -> tuple[str, str]:
 
 def waiting(core: Core) -> dict[str, int]:
     with core.engine.begin() as connection:
-        return {one.data_type: one.instruments for one in demand.waiting_schedules(connection)}
+        return {one.data_type: one.instruments for one in schedules.waiting_schedules(connection)}
 
 
 def backlog(core: Core, provider: str, count: int) -> None:
@@ -233,7 +233,7 @@ def test_b10_scarce_room_goes_to_the_most_viewers_of_all_types(core: Core, clock
 def test_b10_producers_that_fit_each_alone_go_past_the_room_by_a_sixteenth_each(core: Core) -> None:
     connections = [core.engine.connect() for _ in range(4)]
     for number, connection in enumerate(connections):
-        demand.heartbeat(connection, f"user{number}", [(QUOTE, f"U{number}X{n:03}") for n in range(60)])
+        viewers.heartbeat(connection, f"user{number}", [(QUOTE, f"U{number}X{n:03}") for n in range(60)])
     for connection in connections:
         connection.commit()
         connection.close()

@@ -7,10 +7,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import known_values, prices, queue
-from pricing_pipeline.domain import Answer, Call, Fetcher
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.settling import settle_answer
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, rows_read, sample_template
 
@@ -27,7 +30,7 @@ def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | Non
     values = [observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols]
     with core.engine.begin() as connection:
         known = known_values.load(connection, call, values)
-        return prices.settle(
+        return price_writer.settle(
             connection, call, values, known, http_status=200, wire_bytes=600, units_left=None
         )
 
@@ -47,7 +50,7 @@ def test_b8_a_claim_that_lost_one_task_stores_none_that_way(core: Core) -> None:
     """The others are settled one step after the other, as any answer that is not good throughout."""
     call = claimed(core, "AAPL", "IBM")
     with core.engine.begin() as connection:
-        queue.cancel(connection, [core.task("IBM").id])
+        task_queue.cancel(connection, [core.task("IBM").id])
     assert settle(core, call) is None
     assert core.latest("AAPL") is None
     assert core.task("AAPL").status == "processing"
@@ -67,7 +70,9 @@ def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -
     with core.engine.connect() as connection:
         known = known_values.load(connection, call, values)
         with pytest.raises(DBAPIError, match="the price of IBM is older"):
-            prices.settle(connection, call, values, known, http_status=200, wire_bytes=600, units_left=None)
+            price_writer.settle(
+                connection, call, values, known, http_status=200, wire_bytes=600, units_left=None
+            )
     assert core.latest("AAPL") is None
 
     settle_answer(core.engine, call, Fetched(Answer(tuple(values)), http_status=200, wire_bytes=600))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, composite
 
-from pricing_pipeline import prices, quotes
-from pricing_pipeline.domain import Observation
+from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.prices import price_writer, quotes
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.integration.test_bars_stored import bars_of
 from pricing_pipeline_tests.storing import next_call
@@ -59,7 +59,7 @@ def test_a9_every_way_into_history_keeps_the_spelling(core: Core) -> None:
             rows.append(Observation("AAPL", midnight(day[0]), value, text, "USD"))
         call = next_call(core, DAILY, "AAPL", days=None if is_latest else (day[0], day[0]))
         with core.engine.begin() as connection:
-            prices.store(connection, call, rows)
+            price_writer.store(connection, call, rows)
         found = core.rows(SPELLED)
         assert [row.spelled for row in found] == [text for _, text in values]
         digits = core.rows(
@@ -74,10 +74,12 @@ def test_a9_columns_that_are_copied_or_compared_keep_it_too(core: Core) -> None:
     texts = ["9.50000", "10.51234", "98.00000", "10.52000"]
     bars = bars_of(*texts[:3], second={"close": texts[1]})
     with core.engine.begin() as connection:
-        prices.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(*texts[:2]))
+        price_writer.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(*texts[:2]))
     assert [row.spelled for row in core.rows(SPELLED)] == texts[:2]
     with core.engine.begin() as connection:
-        prices.store(connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(texts[3], *texts[1:2]))
+        price_writer.store(
+            connection, next_call(core, DAILY, "AAPL", days=MARCH), bars_of(texts[3], *texts[1:2])
+        )
     assert [row.spelled for row in core.rows(SPELLED)] == [texts[3], texts[1]]
     assert core.one("SELECT source_text FROM pricing.price_revisions") == texts[0], "and so does a revision"
     assert len(bars) == 3

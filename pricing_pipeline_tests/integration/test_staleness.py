@@ -12,7 +12,7 @@ from psycopg import Connection
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
+from pricing_pipeline.demand import staleness
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -244,7 +244,7 @@ def test_b6_queueing_what_is_due_writes_to_no_index_of_the_demand(core: Core, cl
     in_place = text("SELECT pg_stat_get_xact_tuples_hot_updated('pricing.demand'::regclass)")
     with core.engine.begin() as connection:
         before = connection.execute(in_place).scalar_one()
-        assert demand.enqueue_due(connection) == 20
+        assert staleness.enqueue_due(connection) == 20
         assert connection.execute(in_place).scalar_one() - before == 20
 
 

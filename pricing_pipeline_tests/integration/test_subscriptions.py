@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
-from pricing_pipeline import demand
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.demand import viewers
+from pricing_pipeline.demand.subscriptions import MOST_PAIRS, SubscriptionManager
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.subscriptions import MOST_PAIRS, SubscriptionManager
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, sample_template
 from pricing_pipeline_tests.fix_database import Clock, TestServer
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
@@ -207,8 +207,8 @@ def test_b5_closing_says_again_what_was_not_heard(
             raise TimeoutError("the database does not answer")
         return unsubscribe(*call)
 
-    unsubscribe = demand.unsubscribe
-    monkeypatch.setattr(demand, "unsubscribe", deaf_once)
+    unsubscribe = viewers.unsubscribe
+    monkeypatch.setattr(viewers, "unsubscribe", deaf_once)
     manager = SubscriptionManager(engine, "ann")
     manager.enter([AAPL, IBM])
     wait_until(lambda: subscribed(connection) == {AAPL, IBM})

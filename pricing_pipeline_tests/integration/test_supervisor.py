@@ -18,12 +18,12 @@ import psutil
 import psycopg
 import pytest
 
-from pricing_pipeline.children import Child, Command, Pulse, Watched
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.home import lock_home, read_state, running_pid
-from pricing_pipeline.processes import descendants, rotate_log
-from pricing_pipeline.supervisor import ONE_PRESS, Supervisor
+from pricing_pipeline.processes.children import Child, Command, Pulse, Watched
+from pricing_pipeline.processes.home import lock_home, read_state, running_pid
+from pricing_pipeline.processes.os_processes import descendants, rotate_log
+from pricing_pipeline.processes.supervisor import ONE_PRESS, Supervisor
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 
 GRACE = 0.5
@@ -485,8 +485,8 @@ def test_fault_24_a_lock_outlives_no_process(tmp_path: Path) -> None:
 def test_fault_24_who_lost_a_parent_during_the_look_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids start over, so a child may be looked at before its parent, which is dead when its own turn comes."""
     seen = {7: ["S", "9"], 9: ["Z", "5"], 11: ["S", "5"], 12: ["S", "1"]}
-    monkeypatch.setattr("pricing_pipeline.processes._numbers_in_proc", lambda: list(seen))
-    monkeypatch.setattr("pricing_pipeline.processes._stat", seen.get)
+    monkeypatch.setattr("pricing_pipeline.processes.os_processes._numbers_in_proc", lambda: list(seen))
+    monkeypatch.setattr("pricing_pipeline.processes.os_processes._stat", seen.get)
     assert descendants(5) == {7, 11}
     assert descendants(5, without=[9]) == {11}
 

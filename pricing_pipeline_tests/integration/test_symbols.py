@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import demand
 from pricing_pipeline.db.rules import RULES
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import viewers
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.providers.currencies import CURRENCIES
-from pricing_pipeline.registry import reason
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, NAV, QUOTE, Core, observation, sample_template
 
@@ -200,7 +200,7 @@ def test_g3_a_price_that_failed_is_not_promised(core: Core, cli: CommandLine) ->
 
 def test_g3_what_is_asked_for_and_has_not_failed_is_promised(core: Core, cli: CommandLine) -> None:
     with core.engine.begin() as connection:
-        demand.hold(connection, "ann", [(QUOTE, "NVDA")])
+        viewers.hold(connection, "ann", [(QUOTE, "NVDA")])
     said = cli("price", "NVDA").stderr
     assert "on its way" in said or "in a moment" in said
 

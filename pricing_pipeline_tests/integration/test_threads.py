@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline import fair_order, refresh
 from pricing_pipeline.errors import ProviderDown
 from pricing_pipeline.providers.client import Fetched, ProviderClient
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.queue import fair_order
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.patience import PATIENCE
 
@@ -187,7 +187,7 @@ def test_b17_with_more_providers_than_threads_each_has_one_in_the_end(
     core: Core, slow: tuple[Refresher, dict[str, Slow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refresher, clients = slow
-    monkeypatch.setattr(refresh, "MAX_IN_FLIGHT", 3)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher.MAX_IN_FLIGHT", 3)
     for provider in PROVIDERS:
         enqueue(core, provider, 30, priority=4 if provider == "omega" else 5)
     refresher._start_calls()

@@ -15,14 +15,15 @@ from psycopg import errors
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from pricing_pipeline.clients import open_clients
 from pricing_pipeline.db import backup
-from pricing_pipeline.domain import Answer, Fetcher
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.keys.clients import open_clients
+from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.sealing import new_key
+from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.settings import Settings
-from pricing_pipeline.settling import settle_answer
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import FX, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_server import ScriptedServer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 from pricing_pipeline_tests.pages import ROOT

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -26,9 +26,9 @@ def world(core: Core) -> Make:
     return lambda count, batch_size=1: fresh_world(core, count, batch_size)
 
 
-def why(core: Core, symbol: str) -> demand.Why:
+def why(core: Core, symbol: str) -> freshness.Why:
     with core.engine.connect() as connection:
-        (found,) = demand.why(connection, symbol, QUOTE)
+        (found,) = freshness.why(connection, symbol, QUOTE)
     return found
 
 

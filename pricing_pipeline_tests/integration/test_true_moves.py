@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline import reviews, settling
-from pricing_pipeline.domain import Answer, Observation
+from pricing_pipeline.domain.answers import Answer, Observation
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.quarantine import reviews
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_core import (
     DAILY,
     QUOTE,

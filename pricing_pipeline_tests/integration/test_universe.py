@@ -10,10 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline import backfills, demand
-from pricing_pipeline.domain import FailureKind, Window
-from pricing_pipeline.refresh import Backfill, Refresher
-from pricing_pipeline.registry import reason
+from pricing_pipeline.demand import backfills, schedules
+from pricing_pipeline.demand.backfills import Backfill
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.refresh.refresher import Refresher
+from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -45,7 +47,7 @@ def plan(core: Core, *symbols: str) -> Backfill:
 
 def begin(core: Core) -> int | None:
     with core.engine.begin() as connection:
-        return demand.enqueue_scheduled(connection, NAV)
+        return schedules.enqueue_scheduled(connection, NAV)
 
 
 def live(core: Core) -> set[str]:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pricing_pipeline.db.wakeup import WakeUp
-from pricing_pipeline.refresh import Refresher
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.refreshing import work_until
@@ -68,7 +68,7 @@ def delay(refresher: Refresher, core: Core, symbol: str) -> timedelta:
 def test_b28_new_work_wakes_a_waiting_drain(
     core: Core, refresher: Refresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pricing_pipeline.refresh._POLL_SECONDS", PATIENCE)
+    monkeypatch.setattr("pricing_pipeline.refresh.refresher._POLL_SECONDS", PATIENCE)
     assert delay(refresher, core, "AAPL") < timedelta(seconds=PATIENCE / 2)
 
 

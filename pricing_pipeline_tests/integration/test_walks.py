@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pricing_pipeline import demand
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.demand import drains, schedules
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_core import NAV, Core, sample_template
 from pricing_pipeline_tests.fix_database import Clock
 
@@ -26,7 +26,7 @@ def funds(core: Core) -> list[str]:
 
 def begin(core: Core) -> int | None:
     with core.engine.begin() as connection:
-        return demand.enqueue_scheduled(connection, NAV)
+        return schedules.enqueue_scheduled(connection, NAV)
 
 
 def queued(core: Core) -> list[str]:
@@ -130,4 +130,4 @@ def test_b14_one_walk_that_fails_does_not_stop_the_others(core: Core, funds: lis
     assert core.enqueue_due() == 500
     assert queued(core) == funds[:500]
     with core.engine.connect() as connection:
-        assert demand.outlook(connection).queued_types == ["a_nav", NAV]
+        assert drains.outlook(connection).queued_types == ["a_nav", NAV]

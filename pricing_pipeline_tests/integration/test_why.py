@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import demand, quarantine, reviews, settling
-from pricing_pipeline.domain import Answer, FailureKind
+from pricing_pipeline.demand import freshness
+from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fix_cli import CommandLine
 from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation, sample_template
 from pricing_pipeline_tests.fix_database import Clock
@@ -40,9 +42,9 @@ def sessions(core: Core) -> None:
     core.rows("DELETE FROM pricing.calendar_sessions WHERE session = '2026-06-11'")
 
 
-def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> demand.Why:
+def why(core: Core, data_type: str = QUOTE, symbol: str = "AAPL") -> freshness.Why:
     with core.engine.connect() as connection:
-        (found,) = demand.why(connection, symbol, data_type)
+        (found,) = freshness.why(connection, symbol, data_type)
     assert "%" not in found.sentence
     assert not found.sentence.endswith(".")
     return found
@@ -344,7 +346,7 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     bring(core, "7250")
     found = why(core)
     with core.engine.connect() as connection:
-        (held,) = quarantine.held(connection, None, None, 9)
+        (held,) = held_values.held(connection, None, None, 9)
     assert (found.state, found.since) == ("quarantined", held.last_seen_at)
     assert (
         f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"
@@ -377,7 +379,7 @@ def test_f4_why_viewers_wait_is_told_for_the_longest_first(core: Core, clock: Cl
     core.heartbeat("ann", (QUOTE, "IBM"), (QUOTE, "MSFT"))
     clock.advance(32)
     with core.engine.connect() as connection:
-        found = demand.why_late(connection, QUOTE, 2)
+        found = freshness.why_late(connection, QUOTE, 2)
     assert [(one.symbol, one.state) for one in found] == [("AAPL", "no_worker"), ("IBM", "no_worker")]
 
 
@@ -389,7 +391,7 @@ def test_f4_a_reader_may_ask(core: Core) -> None:
 
 def test_f4_the_runbook_lists_every_state() -> None:
     """The states of the page are those that the functions give, no more and no fewer."""
-    source = (ROOT / "pricing_pipeline/db/functions/why.sql").read_text()
+    source = (ROOT / "pricing_pipeline/db/functions/demand/why.sql").read_text()
     given = set(re.findall(r"state := '(\w+)'", source)) | {
         "unknown_symbol",
         "plan_restricted",

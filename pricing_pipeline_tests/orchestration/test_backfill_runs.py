@@ -19,7 +19,8 @@ from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_ret
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import reports
 from pricing_pipeline.defs.reports import Told, is_step
-from pricing_pipeline.refresh import Backfill, Progress, Refresher
+from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, a_run, move, plain, said

@@ -13,8 +13,9 @@ from dagster._core.definitions.asset_health.asset_check_health import AssetCheck
 from dagster._core.definitions.asset_health.asset_health import AssetHealthStatus
 from dagster._core.loader import LoadingContextForTest
 
-from pricing_pipeline import calendars, checks
 from pricing_pipeline.defs.checks import CHECKS
+from pricing_pipeline.prices import quality
+from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, rows_read
 from pricing_pipeline_tests.fix_dagster import Stage, plain, said
 from pricing_pipeline_tests.fix_database import Clock
@@ -291,7 +292,7 @@ def test_f8_the_check_reads_each_value_once(core: Core) -> None:
         put(core, DAILY, symbol, *range(1, 301))
     with core.engine.connect() as connection:
         before = rows_read(connection)
-        (found,) = checks.gaps(connection, [DAILY])
+        (found,) = quality.gaps(connection, [DAILY])
         assert rows_read(connection) - before < 2.2 * 300 * len(symbols)
     assert (found.expected, found.missing, found.symbols) == (300 * 40, 0, 40)
 
@@ -428,9 +429,9 @@ def test_g6_rows_of_months_are_counted_as_far_as_that_is_cheap(
     )
     january, february, march = (date(2010, month, 1) for month in (1, 2, 3))
     with core.engine.connect() as connection:
-        assert checks.month_rows(connection, DAILY, [january, march]) == {january: 4, march: 4}
-        assert checks.month_rows(connection, DAILY, [february]) == {february: 56}
-        assert checks.month_rows(connection, QUOTE, [february]) == {}
-        monkeypatch.setattr(checks, "_MOST_COUNTED", 55)
-        assert checks.month_rows(connection, DAILY, [february]) == {}
-        assert checks.month_rows(connection, DAILY, [march]) == {march: 4}
+        assert quality.month_rows(connection, DAILY, [january, march]) == {january: 4, march: 4}
+        assert quality.month_rows(connection, DAILY, [february]) == {february: 56}
+        assert quality.month_rows(connection, QUOTE, [february]) == {}
+        monkeypatch.setattr(quality, "_MOST_COUNTED", 55)
+        assert quality.month_rows(connection, DAILY, [february]) == {}
+        assert quality.month_rows(connection, DAILY, [march]) == {march: 4}

@@ -10,9 +10,9 @@ import pytest
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline import registry
 from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.pruning import forget_moved
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox
@@ -24,7 +24,7 @@ DOCUMENT = dg.AssetKey(["document", PROFILE])
 @pytest.fixture(autouse=True)
 def profiles(core: Core, stage: Stage) -> None:
     with core.owner.begin() as connection:
-        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
+        data_type_registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
     stage.reload()
 
 

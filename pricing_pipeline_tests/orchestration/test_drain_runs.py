@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import checks
+from pricing_pipeline.prices import quality
 from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fix_dagster import Stage, said
@@ -134,7 +134,7 @@ def test_g6_months_that_took_long_to_count_are_counted_when_the_drain_ends(
     stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the months of a backfill whose run was killed would never show their row counts."""
-    monkeypatch.setattr(checks, "_MOST_COUNTED", 10)
+    monkeypatch.setattr(quality, "_MOST_COUNTED", 10)
     core.enqueue(DAILY, "IBM", priority=-2, days=(date(2010, 1, 15), date(2010, 3, 5)))
     assert stage.drain(DAILY, partition="2010-03-01", tags={"pricing/drain": "true"}).success
     events = observed(stage, DAILY)
@@ -154,7 +154,7 @@ def test_g6_months_that_took_long_to_count_are_counted_when_the_drain_ends(
 def test_g6_what_takes_long_to_count_in_all_is_counted_when_the_drain_ends(
     stage: Stage, core: Core, sandbox: RunningSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "_MOST_COUNTED", 1)
+    monkeypatch.setattr(quality, "_MOST_COUNTED", 1)
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     assert stage.drain(QUOTE, partition=datetime.now(UTC).strftime("%Y-%m-01")).success
     assert all("dagster/row_count" not in told for told in by_month(stage, QUOTE).values())

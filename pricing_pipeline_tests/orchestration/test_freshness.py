@@ -17,7 +17,7 @@ from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.reports import SAMPLE_ROWS
-from pricing_pipeline.domain import FailureKind
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
 from pricing_pipeline_tests.fix_database import Clock

@@ -16,10 +16,10 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.test_utils import create_run_for_test
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
-from pricing_pipeline.dagster_home import workspace, write
 from pricing_pipeline.db.dagster_storage import claim_if_new
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.pruning import prune_reports, prune_runs
+from pricing_pipeline.processes.dagster_home import workspace, write
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import OF_OURS, OURS, ROOT, Stage, said
 from pricing_pipeline_tests.sandbox_server import RunningSandbox

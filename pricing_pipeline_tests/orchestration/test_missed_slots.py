@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
-from pricing_pipeline.domain import DataType, Fetcher
+from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline_tests.fix_core import NAV, Core
 from pricing_pipeline_tests.fix_dagster import Stage
 from pricing_pipeline_tests.fix_database import Clock

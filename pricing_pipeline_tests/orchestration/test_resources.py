@@ -16,7 +16,7 @@ from sqlalchemy import Engine, make_url
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.defs import resources
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused
 from pricing_pipeline_tests.fix_core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fix_dagster import Stage

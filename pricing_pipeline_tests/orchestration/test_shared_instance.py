@@ -30,7 +30,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from pricing_pipeline import registry
 from pricing_pipeline.db.dagster_storage import claim_if_new, name_of_home, settle
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.draining import drain_tags
@@ -38,6 +37,7 @@ from pricing_pipeline.defs.ours import leave_others_alone, made_here
 from pricing_pipeline.defs.pruning import prune_runs
 from pricing_pipeline.defs.snapshot import last_good, take
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fix_dagster import OURS, Stage, a_daemon, a_run, an_instance
@@ -279,7 +279,7 @@ def test_g7_a_strangers_asset_backfill_is_not_ours_however_its_keys_are_named(
 ) -> None:
     """A backfill of assets names no code location. Ours are of our very keys, by months."""
     with core.owner.begin() as connection:
-        registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
+        data_type_registry.add_data_type(connection, PROFILE, fetcher="profile", ttl_minutes=1440)
     stage.reload()
     daily, document = dg.AssetKey(["price_history", DAILY]), dg.AssetKey(["document", PROFILE])
     months = dg.MonthlyPartitionsDefinition("2010-01-01")

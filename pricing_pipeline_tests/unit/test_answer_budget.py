@@ -8,7 +8,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from pricing_pipeline.domain import Fetcher, Response, Window
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError, SchemaDrift
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import MAX_VALUES, decode_json, decode_rows

@@ -17,7 +17,6 @@ PLACES = "Imports point downwards, and every module has its place"
 DAGSTER = "Only defs and definitions know Dagster"
 PROVIDERS = "Providers build requests and read answers; they know no database"
 NETWORK = "Providers reach the network through their client only"
-SUPERVISOR = "The supervisor knows processes, not the database"
 SANDBOX = "The sandbox shares nothing with the pipeline but its errors"
 
 
@@ -35,15 +34,15 @@ def test_the_package_keeps_every_contract() -> None:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("domain.py", "import pricing_pipeline.db", PLACES),
+        ("domain/bars.py", "import pricing_pipeline.db", PLACES),
         ("providers/__init__.py", "import pricing_pipeline.sandbox", PLACES),
         ("unplaced.py", "", PLACES),
         ("settings.py", "import dagster", DAGSTER),
-        ("supervisor.py", "from dagster_graphql import DagsterGraphQLClient", DAGSTER),
+        ("processes/supervisor.py", "from dagster_graphql import DagsterGraphQLClient", DAGSTER),
         ("providers/__init__.py", "import psycopg", PROVIDERS),
         ("providers/mfapi.py", "import httpx", NETWORK),
         ("providers/values.py", "from urllib.request import urlopen", NETWORK),
-        ("supervisor.py", "import pricing_pipeline.db", SUPERVISOR),
+        ("processes/supervisor.py", "import pricing_pipeline.db", PLACES),
         ("sandbox/__init__.py", "import pricing_pipeline.domain", SANDBOX),
     ],
 )
@@ -79,7 +78,7 @@ def test_b18_no_provider_goes_around_the_transport_or_the_schema() -> None:
             "def value(row: dict[str, str]) -> Observation: return Observation(row['symbol'])",
             "no response model is at hand",
         ),
-        ("from pricing_pipeline.domain import Observation as Value", "another name"),
+        ("from pricing_pipeline.domain.answers import Observation as Value", "another name"),
     ],
 )
 def test_b18_a_provider_that_goes_around_them_is_named(tmp_path: Path, line: str, told: str) -> None:

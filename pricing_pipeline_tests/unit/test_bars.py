@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pricing_pipeline.bars import Bars, StoredValues, after, months_of, spans
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
-from pricing_pipeline.exact import amounts_of, scale_of, to_amount
-from pricing_pipeline.knowledge import Known, Point
-from pricing_pipeline.plausibility import judge
+from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.bars import Bars, StoredValues, after, months_of, spans
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.exact import amounts_of, scale_of, to_amount
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import (
     bar_of,
@@ -31,6 +31,8 @@ from pricing_pipeline.providers.values import (
     plain_bars,
 )
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
+from pricing_pipeline.validation.knowledge import Known, Point
+from pricing_pipeline.validation.plausibility import judge
 
 PLAIN = ("2026-03-10", "1.50000", "2.50000", "1.40000", "2.00000", "1000")
 YEAR = Window(date(2026, 1, 1), date(2026, 12, 31))

@@ -18,7 +18,9 @@ import httpcore
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Window
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,
     Misconfigured,

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pricing_pipeline.domain import Fetcher
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError, ProviderDown, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient

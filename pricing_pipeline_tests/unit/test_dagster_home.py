@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline.dagster_home import workspace, write
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.processes.dagster_home import workspace, write
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.environments import KNOWN_TO, SECRETS, given_to, passed_on
+from pricing_pipeline.keys.environments import KNOWN_TO, SECRETS, given_to, passed_on
 from pricing_pipeline.providers.configured import configured_keys, keys_in_use
 from pricing_pipeline.settings import Settings
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Response
+from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.base import decode_rows
 

@@ -14,15 +14,10 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain import (
-    Adjustment,
-    Answer,
-    Dividend,
-    FailureKind,
-    Fetcher,
-    Response,
-    Window,
-)
+from pricing_pipeline.domain.answers import Adjustment, Answer, Dividend, FailureKind
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,

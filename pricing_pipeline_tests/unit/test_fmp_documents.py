@@ -11,14 +11,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain import (
-    Answer,
-    Dividend,
-    FailureKind,
-    Fetcher,
-    Response,
-    Split,
-)
+from pricing_pipeline.domain.answers import Answer, Dividend, FailureKind, Split
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
     SchemaDrift,
 )

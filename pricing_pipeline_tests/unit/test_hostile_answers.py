@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.domain import Answer, Fetcher, Window
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderDown, ProviderError, SchemaDrift
-from pricing_pipeline.key_echoes import KeyEchoes
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import MAX_DAYS, MAX_DOCUMENTS, MAX_ROWS
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, MAX_EVIDENCE, ProviderClient
+from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
 from pricing_pipeline.providers.unpacking import Unpacker
 from pricing_pipeline_tests.fix_server import Connection, ScriptedServer

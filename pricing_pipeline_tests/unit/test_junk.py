@@ -14,11 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline import judgement
-from pricing_pipeline.domain import Answer, Fetcher, RejectedValue, Response, Window
+from pricing_pipeline.domain.answers import Answer, RejectedValue
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers import PROVIDERS, base
 from pricing_pipeline.providers.base import Schema, validate_rows
+from pricing_pipeline.quarantine import judgement
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 SPAN = Window(date(2020, 1, 1), date(2020, 12, 31))

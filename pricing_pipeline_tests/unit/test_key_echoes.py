@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.key_echoes import KeyEchoes
+from pricing_pipeline.providers.key_echoes import KeyEchoes
 
 KEY = "aB3+xY9/qW7=eR5tZ2uI8oP4"
 

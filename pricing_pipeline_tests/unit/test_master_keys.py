@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline import master_keys
 from pricing_pipeline.errors import NoMasterKey, SettingsError
-from pricing_pipeline.sealing import new_key
+from pricing_pipeline.keys import master_keys
+from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline.settings import Settings, load_settings
 
 

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Response, Window
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     InvalidRange,
     ProviderDown,

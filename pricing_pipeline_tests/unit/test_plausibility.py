@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation, Window
-from pricing_pipeline.knowledge import Doubt, Known, Point, Rival, Verdict
-from pricing_pipeline.plausibility import judge
+from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
+from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Verdict
+from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.recordings import recorded
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

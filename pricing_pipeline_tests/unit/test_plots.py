@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pricing_pipeline.checks import Portrait, Portrayed, Served
 from pricing_pipeline.defs.plots import MOST_CHARACTERS, freshness_plot, price_plot
+from pricing_pipeline.prices.quality import Portrait, Portrayed, Served
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = datetime(2026, 1, 1, tzinfo=UTC)

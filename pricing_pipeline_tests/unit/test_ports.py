@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.ports import require_free_port
+from pricing_pipeline.processes.ports import require_free_port
 
 
 def test_a_port_in_use_is_told() -> None:

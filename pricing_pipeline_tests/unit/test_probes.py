@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline.probes import answers_grpc
+from pricing_pipeline.processes.probes import answers_grpc
 
 PING = "/api.DagsterApi/Ping"
 

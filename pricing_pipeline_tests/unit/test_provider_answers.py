@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline.domain import Adjustment, Answer, Fetcher, Window
+from pricing_pipeline.domain.answers import Adjustment, Answer
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import ProviderError
-from pricing_pipeline.knowledge import Known
-from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
+from pricing_pipeline.validation.knowledge import Known
+from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.recordings import FOLDER, recorded, recorded_files
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider-answers.md"

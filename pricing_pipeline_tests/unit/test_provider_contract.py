@@ -19,12 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Answer, Fetcher, Observation, Response, Window
+from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import InvalidRange, ProviderDown, ProviderError, SettingsError, Throttled
-from pricing_pipeline.knowledge import Known
-from pricing_pipeline.plausibility import judge
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Schema, check_answer
+from pricing_pipeline.validation.knowledge import Known
+from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline_tests.provider_samples import NOW, SAMPLES, WINDOW, Sample, Value, encoded, literal
 
 CANARY = "canary-key-of-the-contract"

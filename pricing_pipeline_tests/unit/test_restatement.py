@@ -8,10 +8,11 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 import pytest
 
-from pricing_pipeline.domain import Adjustment, Fetcher, Observation
-from pricing_pipeline.knowledge import Doubt, Known
-from pricing_pipeline.plausibility import judge
-from pricing_pipeline.restatement import RestatementKind, find
+from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.validation.knowledge import Doubt, Known
+from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline.validation.restatement import RestatementKind, find
 
 FIRST = datetime(2010, 3, 1, tzinfo=UTC)
 CENT = Decimal("0.01")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from pricing_pipeline.errors import SealBroken, UnknownMasterKey
-from pricing_pipeline.sealing import LONGEST_SECRET, Keyring, Sealed, new_key
+from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring, Sealed, new_key
 
 CANARY = "canary-5ecret-0123456789"
 OLD, NEW = new_key("old"), new_key("new")

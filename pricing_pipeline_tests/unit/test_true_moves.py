@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Fetcher, Observation
-from pricing_pipeline.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
-from pricing_pipeline.plausibility import judge
+from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Traded, Verdict
+from pricing_pipeline.validation.plausibility import judge
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 USUAL = 1_000_000

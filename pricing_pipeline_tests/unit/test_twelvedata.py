@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline import judgement
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, RejectedValue, Response, Window
+from pricing_pipeline.domain.answers import Answer, FailureKind, RejectedValue
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,
@@ -24,6 +26,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.providers.twelvedata import TwelveData
+from pricing_pipeline.quarantine import judgement
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 STAMP = int(NOW.timestamp())

@@ -9,7 +9,9 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline.domain import Answer, FailureKind, Fetcher, Window
+from pricing_pipeline.domain.answers import Answer, FailureKind
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     KeyRefused,
     PlanRestricted,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import Answer, FailureKind, Observation, RejectedValue, Response, SymbolFailure
+from pricing_pipeline.domain.answers import Answer, FailureKind, Observation, RejectedValue, SymbolFailure
+from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.errors import ProviderDown, SchemaDrift
 from pricing_pipeline.providers.base import check_answer, decode_json, parse_retry_after, refusal
 from pricing_pipeline.providers.values import (

@@ -25,10 +25,10 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Scope
 
-from pricing_pipeline import web_guard
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.processes import web_guard
+from pricing_pipeline.processes.web_guard import SESSION_SECONDS, Guard, own_hosts, ui_token
 from pricing_pipeline.settings import Settings
-from pricing_pipeline.web_guard import SESSION_SECONDS, Guard, own_hosts, ui_token
 
 HOST = "localhost:3000"
 OURS = f"http://{HOST}"

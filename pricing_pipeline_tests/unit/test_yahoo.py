@@ -13,16 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain import (
-    Adjustment,
-    Answer,
-    Dividend,
-    FailureKind,
-    Fetcher,
-    Response,
-    Split,
-    Window,
-)
+from pricing_pipeline.domain.answers import Adjustment, Answer, Dividend, FailureKind, Split
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
     InvalidRange,
     KeyRefused,

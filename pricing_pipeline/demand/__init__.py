@@ -1,0 +1,1 @@
+"""Who wants what, and what of it is due."""

@@ -1,0 +1,44 @@
+"""Whether a drain is needed, and which runs have begun one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What decides whether a drain is needed. `held` says whether anybody holds anything.
+
+    `now_epoch` is in Unix seconds, by the database's clock.
+    """
+
+    watched: bool
+    held: bool
+    queued: bool
+    watched_types: list[str] | None
+    queued_types: list[str] | None
+    drain_id: UUID | None
+    drain_seconds_left: float | None
+    now_epoch: float
+    registry_version: int
+
+
+def outlook(connection: Connection) -> Outlook:
+    """What decides whether a drain is needed now."""
+    return Outlook(**connection.execute(query("demand.outlook")).mappings().one())
+
+
+def drains_begun(connection: Connection, runs: Collection[str]) -> set[str]:
+    """Which of these runs have begun a drain, whether or not it is still at work."""
+    return set(connection.execute(query("drains.begun"), {"runs": list(runs)}).scalars())
+
+
+def warn_of_run(connection: Connection, job: str, run_id: str, why: str) -> None:
+    """Note that a run has failed, for `status` and whoever reads warnings."""
+    connection.execute(query("drains.warn_of_run"), {"job": job, "message": f"run {run_id}: {why}"})

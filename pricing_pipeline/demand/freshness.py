@@ -1,0 +1,87 @@
+"""How fresh the watched pairs are, and why a price is old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How one data type serves its viewers. Counts are of watched pairs; times are UTC.
+
+    Each of the `watched` is in one state: `late` is owed a price for longer than max(30 s, TTL/4), or for longer than
+    30 s if it has none or an outdated one, whatever keeps it away; `due` for less; `refused` backs off after a fault of
+    its symbol; `paused` is an instrument that is paused; the others are `fresh`. A price of `confirmed` pairs is known;
+    `missing` are due or late without one. `outdated` are due, with a price that was too old already when somebody came
+    to look at it.
+    """
+
+    data_type: str
+    default_ttl_minutes: int
+    watched: int
+    confirmed: int
+    fresh: int
+    due: int
+    late: int
+    refused: int
+    paused: int
+    missing: int
+    outdated: int
+    oldest_fetched_at: datetime | None
+
+    @property
+    def is_calm(self) -> bool:
+        """True when a price is vouched for: none is late, some are fresh, and more than viewers have found outdated."""
+        return self.late == 0 and self.fresh > self.outdated
+
+    @property
+    def is_merely_due(self) -> bool:
+        """True when known prices are due for a moment, and nothing else is wrong."""
+        return self.late == 0 and self.outdated == 0 and self.due > self.missing
+
+    @property
+    def is_on_time(self) -> bool:
+        """True when nothing is to be mended: none is late, and not all that could be served is refused."""
+        return self.late == 0 and (self.fresh + self.due > 0 or self.refused == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a pair's price is as old as it is. Times are UTC.
+
+    `state` is one word of docs/operations.md, `sentence` says it with times and what to do. It is so since
+    `since`, and may change at `next_at`, where that is known.
+    """
+
+    data_type: str
+    symbol: str
+    state: str
+    sentence: str
+    observed_at: datetime | None
+    fetched_at: datetime | None
+    since: datetime | None
+    next_at: datetime | None
+
+
+def measure(connection: Connection, data_types: Sequence[str] | None = None) -> list[Freshness]:
+    """How each active data type (or those named) serves its viewers."""
+    parameters = {"data_types": list(data_types) if data_types is not None else None}
+    return [Freshness(**row) for row in connection.execute(query("demand.freshness"), parameters).mappings()]
+
+
+def why(connection: Connection, symbol: str, data_type: str | None = None) -> list[Why]:
+    """Why the prices of a symbol are as old as they are, in one data type or in each that applies to it."""
+    parameters = {"symbol": symbol, "data_type": data_type}
+    return [Why(**row) for row in connection.execute(query("demand.why"), parameters).mappings()]
+
+
+def why_late(connection: Connection, data_type: str, at_most: int) -> list[Why]:
+    """Why watched pairs of a data type are late; those that are owed a price for longest."""
+    parameters = {"data_type": data_type, "at_most": at_most}
+    return [Why(**row) for row in connection.execute(query("demand.why_late"), parameters).mappings()]

@@ -1,0 +1,46 @@
+"""Scheduled data types: which slots are served, and which schedules wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSchedule:
+    """A schedule that could not queue some `instruments` since its last `slot`, because providers can take no more."""
+
+    data_type: str
+    slot: datetime
+    instruments: int
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.instruments} instruments of {self.data_type} wait for their schedule: {self.reason}"
+
+
+def enqueue_scheduled(connection: Connection, data_type: str, slot: datetime | None = None) -> int | None:
+    """Serve a slot of a scheduled type, or queue its instruments now; behind on-demand work, in chunks.
+
+    Returns how many of the first chunk are new; None when the slot was served before or there is no such type.
+    """
+    parameters = {"data_type": data_type, "slot": slot}
+    queued: int | None = connection.execute(query("demand.enqueue_scheduled"), parameters).scalar_one()
+    return queued
+
+
+def waiting_schedules(connection: Connection) -> list[WaitingSchedule]:
+    """The schedules that cannot queue some of their instruments now, and why."""
+    return [
+        WaitingSchedule(**row) for row in connection.execute(query("demand.waiting_schedules")).mappings()
+    ]
+
+
+def served_slots(connection: Connection) -> dict[str, datetime]:
+    """Up to which slot of its schedule each active scheduled type is served."""
+    return {row.data_type: row.served_slot for row in connection.execute(query("demand.served_slots"))}

@@ -1,0 +1,93 @@
+"""What people look at and hold: heartbeats, leaving, holdings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import CapExceeded
+
+_CAP = "53400"
+"""SQLSTATE of a request that goes past a user's caps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What is watched of a data type, or by a client; of all where both are None. `seen_at` is the last heartbeat."""
+
+    data_type: str | None
+    user_id: str | None
+    subscriptions: int
+    clients: int
+    pairs: int
+    seen_at: datetime | None
+
+
+def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """Say that a user looks at these (data type, symbol) pairs now; returns how many are new.
+
+    Missing instruments are created, unverified until a provider's first valid answer; what is missing
+    or stale is queued in the same transaction. Raises CapExceeded when these are too many for the user.
+    """
+    return _admitted(connection, "demand.heartbeat", _pairs(user_id, pairs))
+
+
+def unsubscribe(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """A user stops looking at these pairs; returns how many subscriptions ended."""
+    return int(connection.execute(query("demand.unsubscribe"), _pairs(user_id, pairs)).scalar_one())
+
+
+def hold(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """A user holds these pairs from now on; returns how many of the holdings are new.
+
+    Held pairs are fetched when they have no price, and kept fresh by the background TTL. Missing instruments
+    are created as by a heartbeat. Raises CapExceeded when these are too many for the user.
+    """
+    return _admitted(connection, "demand.hold", _pairs(user_id, pairs))
+
+
+def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """A user no longer holds these pairs; returns how many holdings ended."""
+    return int(connection.execute(query("demand.release"), _pairs(user_id, pairs)).scalar_one())
+
+
+def serve_requests(connection: Connection) -> int:
+    """Serve what clients have asked for since; returns how many pairs are queued. `enqueue_due` does it, too."""
+    return int(connection.execute(query("demand.serve_requests")).scalar_one())
+
+
+def watching(connection: Connection) -> list[Watching]:
+    """Who watches what: all, each data type and each client, those with the most subscriptions first."""
+    return [Watching(**row) for row in connection.execute(query("demand.watching")).mappings()]
+
+
+def _admitted(connection: Connection, name: str, parameters: dict[str, object]) -> int:
+    try:
+        return int(connection.execute(query(name), parameters).scalar_one())
+    except DBAPIError as error:
+        diagnostics = getattr(error.orig, "diag", None)
+        if getattr(error.orig, "sqlstate", None) != _CAP or diagnostics is None:
+            raise
+        detail = json.loads(diagnostics.message_detail)
+        room, retry_after = detail["room"], detail.get("retry_after")
+        when = f" and for the rest in {retry_after} s" if retry_after is not None else ""
+        raise CapExceeded(
+            f"{diagnostics.message_primary}. There is room for {room} of them now{when}. {diagnostics.message_hint}",
+            room=room,
+            retry_after=retry_after,
+        ) from error
+
+
+def _pairs(user_id: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+    ordered = sorted(set(pairs))
+    return {
+        "user_id": user_id,
+        "data_types": [data_type for data_type, _ in ordered],
+        "symbols": [symbol for _, symbol in ordered],
+    }

@@ -1,0 +1,250 @@
+"""Years of daily values by columns: bars as an answer brings them, and values as they are stored.
+
+To make an object of each of five thousand bars takes longer than all else that is done with them. What is here looks
+like the objects to whoever asks for them (then they are made), and has the columns for who can do without. What the
+columns are judged by is in plausibility.py, what they are read from in providers/values.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeAlias, overload
+
+from pricing_pipeline.domain.answers import Adjustment, Observation
+
+if TYPE_CHECKING:
+    from numpy import datetime64, int64
+    from numpy.typing import NDArray
+
+    Column: TypeAlias = NDArray[int64]
+    """Whole numbers of numpy, which is imported only where columns are made: it takes a tenth of a second."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+_SATURDAY = 5
+MICROSECONDS_A_DAY = 86_400_000_000
+
+
+class Bars(Sequence[Observation]):
+    """Bars of one symbol, one a day, the oldest first: Observations that are made when they are asked for.
+
+    Whoever makes it has checked that each could be one: `ordinals` are days in order, the prices are amounts in units
+    of 10^-`scale`, of nine digits at most before the point and above zero; volumes are whole numbers, and `texts` spell
+    the closes as the source does. Whether a bar's prices can be true beside each other, fields.py says.
+    """
+
+    __slots__ = (
+        *("symbol", "currency", "adjustment", "ordinals", "scale"),
+        *("opens", "highs", "lows", "closes", "volumes", "texts", "_rows"),
+    )
+
+    def __init__(
+        self,
+        symbol: str,
+        currency: str | None,
+        adjustment: Adjustment,
+        ordinals: Column,
+        scale: int,
+        prices: Iterable[Column],
+        volumes: Column,
+        texts: Sequence[str],
+    ) -> None:
+        self.symbol = symbol
+        self.currency = currency
+        self.adjustment = adjustment
+        self.ordinals = ordinals
+        self.scale = scale
+        self.opens, self.highs, self.lows, self.closes = prices
+        self.volumes = volumes
+        self.texts = texts
+        self._rows: tuple[Observation, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ordinals)
+
+    def __iter__(self) -> Iterator[Observation]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Observation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Observation]: ...
+    def __getitem__(self, index: int | slice) -> Observation | Sequence[Observation]:
+        if self._rows is not None:
+            return self._rows[index]
+        numbers = range(len(self))
+        if isinstance(index, int):
+            return self._made(numbers[index])
+        return [self._made(number) for number in numbers[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def rows(self) -> tuple[Observation, ...]:
+        """All of them as objects."""
+        if self._rows is None:
+            self._rows = tuple(map(self._made, range(len(self))))
+        return self._rows
+
+    @property
+    def days(self) -> NDArray[datetime64]:
+        """Their days."""
+        return (self.ordinals - _EPOCH_DAY).astype("datetime64[D]")
+
+    @property
+    def microseconds(self) -> Column:
+        """Their times, since 1970 UTC."""
+        return (self.ordinals - _EPOCH_DAY) * MICROSECONDS_A_DAY
+
+    def place_of(self, at: datetime) -> int:
+        """How many of them are before `at`."""
+        at = at.astimezone(UTC)
+        is_midnight = at == datetime.combine(at.date(), datetime.min.time(), UTC)
+        return int(self.ordinals.searchsorted(at.toordinal(), "left" if is_midnight else "right"))
+
+    def _made(self, number: int) -> Observation:
+        def price(amounts: Column) -> Decimal:
+            return Decimal(int(amounts[number])).scaleb(-self.scale)
+
+        return Observation(
+            symbol=self.symbol,
+            observed_at=_EPOCH + timedelta(days=int(self.ordinals[number]) - _EPOCH_DAY),
+            close=price(self.closes),
+            text=self.texts[number],
+            currency=self.currency,
+            open=price(self.opens),
+            high=price(self.highs),
+            low=price(self.lows),
+            volume=Decimal(int(self.volumes[number])),
+            adjustment=self.adjustment,
+        )
+
+
+class StoredValues(Mapping[datetime, Decimal]):
+    """Stored values by their times (UTC): `microseconds` since 1970, and amounts with a scale each."""
+
+    __slots__ = ("_found", "amounts", "microseconds", "scales")
+
+    def __init__(
+        self, microseconds: Sequence[int] = (), amounts: Sequence[int] = (), scales: Sequence[int] = ()
+    ) -> None:
+        self.microseconds, self.amounts, self.scales = microseconds, amounts, scales
+        self._found: dict[datetime, Decimal] | None = None
+
+    def __len__(self) -> int:
+        return len(self.microseconds)
+
+    def __iter__(self) -> Iterator[datetime]:
+        return iter(self._values)
+
+    def __getitem__(self, at: datetime) -> Decimal:
+        return self._values[at]
+
+    @property
+    def _values(self) -> dict[datetime, Decimal]:
+        if self._found is None:
+            self._found = {
+                _EPOCH + at * _MICROSECOND: Decimal(amount).scaleb(-scale)
+                for at, amount, scale in zip(self.microseconds, self.amounts, self.scales, strict=True)
+            }
+        return self._found
+
+    def are_in(self, bars: Bars) -> bool:
+        """Whether every stored value of a day of the bars is the close that they bring."""
+        finest = max(self.scales, default=0)
+        unit = 10 ** max(finest - bars.scale, 0)
+        # As numbers of any length: a stored amount in units of the other may have more digits than a column holds.
+        closes = [close * unit for close in bars.closes.tolist()]
+        units = {scale: 10 ** (max(finest, bars.scale) - scale) for scale in set(self.scales)}
+        stored = [amount * units[scale] for amount, scale in zip(self.amounts, self.scales, strict=True)]
+        times = bars.microseconds.tolist()
+        if times == self.microseconds:
+            return closes == stored
+        brought = dict(zip(times, closes, strict=True))
+        return all(
+            brought.get(at, amount) == amount for at, amount in zip(self.microseconds, stored, strict=True)
+        )
+
+
+def spans(observations: Iterable[Observation]) -> dict[str, tuple[datetime, datetime]]:
+    """The first and the last time of each symbol's values."""
+    if isinstance(observations, Bars):
+        return {observations.symbol: (observations[0].observed_at, observations[-1].observed_at)}
+    found: dict[str, tuple[datetime, datetime]] = {}
+    for row in observations:
+        at = row.observed_at
+        first, last = found.get(row.symbol, (at, at))
+        found[row.symbol] = (at if at < first else first, at if at > last else last)
+    return found
+
+
+def symbols_of(observations: Iterable[Observation]) -> set[str]:
+    """Of which symbols there are values."""
+    return {observations.symbol} if isinstance(observations, Bars) else {row.symbol for row in observations}
+
+
+def by_symbol(observations: Iterable[Observation]) -> Mapping[str, Sequence[Observation]]:
+    """The values of each symbol."""
+    if isinstance(observations, Bars):
+        return {observations.symbol: observations}
+    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    for row in observations:
+        found[row.symbol].append(row)
+    return found
+
+
+def of_symbols(observations: Sequence[Observation], symbols: Container[str]) -> Sequence[Observation]:
+    """Those values that are of one of the symbols."""
+    if isinstance(observations, Bars):
+        return observations if observations.symbol in symbols else ()
+    return [row for row in observations if row.symbol in symbols]
+
+
+def together(parts: Sequence[Sequence[Observation]]) -> Sequence[Observation]:
+    """The values of several symbols as one sequence."""
+    return parts[0] if len(parts) == 1 else [row for part in parts for row in part]
+
+
+def months_of(observations: Iterable[Observation]) -> Counter[date]:
+    """How many values lie in each UTC month, by its first day."""
+    if isinstance(observations, Bars):
+        import numpy as np
+
+        months = observations.days.astype("datetime64[M]")
+        firsts, counts = np.unique(months.astype("datetime64[D]"), return_counts=True)
+        return Counter(dict(zip(firsts.tolist(), counts.tolist(), strict=True)))
+    counted: Counter[date] = Counter()
+    for day, rows in Counter(row.observed_at.date() for row in observations).items():
+        counted[day.replace(day=1)] += rows
+    return counted
+
+
+def trimmed_of(observations: Iterable[Observation]) -> int:
+    """How many of them lack parts that were dropped; bars by columns lack none."""
+    return 0 if isinstance(observations, Bars) else sum(row.quality is not None for row in observations)
+
+
+def weekend_of(observations: Iterable[Observation]) -> list[date]:
+    """The Saturdays and Sundays that they are of."""
+    if isinstance(observations, Bars):
+        # The day 1 is a Monday.
+        at_weekends = observations.ordinals[(observations.ordinals - 1) % 7 >= _SATURDAY]
+        return [date.fromordinal(ordinal) for ordinal in at_weekends.tolist()]
+    days = (row.observed_at.astimezone(UTC).date() for row in observations)
+    return [day for day in days if day.weekday() >= _SATURDAY]
+
+
+def after(observations: Sequence[Observation], at: datetime) -> Sequence[Observation]:
+    """Those values whose time is after `at`."""
+    if isinstance(observations, Bars):
+        return observations[
+            int(observations.ordinals.searchsorted(at.astimezone(UTC).toordinal(), "right")) :
+        ]
+    return [row for row in observations if row.observed_at > at]

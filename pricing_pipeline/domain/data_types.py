@@ -1,0 +1,56 @@
+"""What can be fetched, and what a data type is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+
+class Fetcher(StrEnum):
+    """What can be asked of a provider. The registry names one for each data type."""
+
+    QUOTE = "quote"
+    """The latest price, stamped by the source."""
+    DAILY_BARS = "daily_bars"
+    """Open, high, low, close and volume per trading day, unadjusted."""
+    NAV = "nav"
+    """One net asset value per day."""
+    PROFILE = "profile"
+    """What a company is: one document."""
+    EARNINGS = "earnings"
+    """What a company has earned per share, and is expected to: a document for each report."""
+    INCOME_STATEMENT = "income_statement"
+    """A company's annual income statements: a document for each fiscal year."""
+    DIVIDENDS = "dividends"
+    """What a share has paid: a document for each day that it first traded without. They are corporate actions, too."""
+    SPLITS = "splits"
+    """What a share was split into: a document for each such day. They are corporate actions, too."""
+
+    @property
+    def is_document(self) -> bool:
+        """True when the answer is documents and not prices. `pricing.is_document` says the same in SQL."""
+        return self in _DOCUMENTS
+
+
+_DOCUMENTS = frozenset(
+    {Fetcher.PROFILE, Fetcher.EARNINGS, Fetcher.INCOME_STATEMENT, Fetcher.DIVIDENDS, Fetcher.SPLITS}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A row of the registry, as far as Python needs it. TTLs are in minutes."""
+
+    data_type: str
+    description: str
+    fetcher: Fetcher
+    asset_class: str
+    table_name: str
+    default_ttl_minutes: int
+    refresh_strategy: str
+    refresh_schedule: str | None
+    schedule_timezone: str
+    history_from: date | None
+    background_ttl_minutes: int = 1440
+    owner: str | None = None

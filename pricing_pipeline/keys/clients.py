@@ -1,0 +1,125 @@
+"""A worker's clients with the keys of settings and database, which they follow while it works.
+
+Only here do stored keys and clients meet. What sealing, storing and calling mean is in `sealing`, `credentials` and
+`providers.client`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pydantic import SecretStr
+from sqlalchemy import Engine
+
+from pricing_pipeline.errors import CredentialError, SealBroken, SettingsError
+from pricing_pipeline.keys import credentials, master_keys
+from pricing_pipeline.providers.client import ProviderClient
+from pricing_pipeline.providers.configured import configured_clients, keys_in_use
+from pricing_pipeline.registry import data_type_registry
+from pricing_pipeline.settings import Settings
+
+LOOK_SECONDS = 10.0
+"""How often stored keys are looked at: a new, changed or removed one counts in a running drain within that."""
+
+_LOG = logging.getLogger(__name__)
+_UNOPENED = SecretStr("")
+"""Stands for a key that the sandbox is not sent."""
+
+
+@contextmanager
+def open_clients(
+    settings: Settings, engine: Engine, *, look_seconds: float = LOOK_SECONDS
+) -> Iterator[dict[str, ProviderClient]]:
+    """Open a client for each active provider, and close them at the end; their keys follow the database meanwhile.
+
+    A stored key that does not open is left out, with a warning in the log and in the database.
+    """
+    with engine.connect() as connection:
+        base_urls = data_type_registry.provider_urls(connection)
+    keys = StoredKeys(settings, engine)
+    with (
+        configured_clients(settings, base_urls, keys.look()) as clients,
+        _followed(settings, clients, keys, look_seconds),
+    ):
+        yield clients
+
+
+class StoredKeys:
+    """The active keys of the database as they were last seen, opened in memory only. For one thread at a time."""
+
+    def __init__(self, settings: Settings, engine: Engine) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._held: dict[tuple[str, str], tuple[int, SecretStr]] = {}
+        self._told: set[tuple[str, int]] = set()
+
+    def look(self) -> dict[str, dict[str, SecretStr]]:
+        """The keys by provider and name, as they are now. Only what has changed is opened."""
+        with self._engine.connect() as connection:
+            rows = [row for row in credentials.stored(connection) if row.is_active]
+        known = {place: self._held.get(place) for place in ((row.provider, row.key_name) for row in rows)}
+        changed = [
+            row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version
+        ]
+        opened, faults = self._open(changed)
+        versions = {(row.provider, row.key_name): row.sealed.row_version for row in rows}
+        held = {place: one for place, one in known.items() if one is not None}
+        held |= {place: (versions[place], secret) for place, secret in opened.items()}
+        for place, fault in faults.items():
+            # A master key that has not come yet is no reason to drop a key that works; a forged row is.
+            if isinstance(fault, SealBroken):
+                held.pop(place, None)
+            self._tell(place, versions[place], fault)
+        self._held = held
+        found: dict[str, dict[str, SecretStr]] = {}
+        for (provider, name), (_, secret) in held.items():
+            found.setdefault(provider, {})[name] = secret
+        return found
+
+    def _open(
+        self, rows: list[credentials.Stored]
+    ) -> tuple[dict[tuple[str, str], SecretStr], Mapping[tuple[str, str], CredentialError | SettingsError]]:
+        if self._settings.sandbox or not rows:
+            return {(row.provider, row.key_name): _UNOPENED for row in rows}, {}
+        try:
+            # After the rows were read: a new master key is in its file before a row is sealed with it.
+            keyring = master_keys.load(self._settings)
+        except SettingsError as error:
+            return {}, {(row.provider, row.key_name): error for row in rows}
+        return credentials.open_all(keyring, rows)
+
+    def _tell(self, place: tuple[str, str], version: int, fault: Exception) -> None:
+        about = "/".join(place)
+        if (about, version) in self._told:
+            return
+        self._told.add((about, version))
+        _LOG.error("%s", fault)
+        with self._engine.begin() as connection:
+            credentials.warn(connection, about, str(fault))
+
+
+@contextmanager
+def _followed(
+    settings: Settings, clients: Mapping[str, ProviderClient], keys: StoredKeys, seconds: float
+) -> Iterator[None]:
+    is_over = threading.Event()
+
+    def follow() -> None:
+        while not is_over.wait(seconds):
+            try:
+                stored = keys.look()
+                for provider, client in clients.items():
+                    client.replace_keys(keys_in_use(settings, provider, stored.get(provider, {})))
+            except Exception as error:  # the keys that are held go on, and the next look may be luckier
+                _LOG.warning("the stored keys could not be looked at: %s", error)
+
+    thread = threading.Thread(target=follow, name="stored-keys", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

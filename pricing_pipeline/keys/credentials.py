@@ -1,0 +1,185 @@
+"""API keys of providers in the database: stored, listed, opened, sealed anew, removed.
+
+What crosses to the database is sealed. Who may write is the owner; a worker reads sealed rows and opens them with
+master keys that the database never sees. How sealing works is in `sealing`, where master keys are in `master_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from pydantic import SecretStr
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import CredentialError, PricingError, UnknownCredential, UnknownProvider
+from pricing_pipeline.keys.sealing import LONGEST_SECRET, Keyring, Sealed
+
+_LEAST_TELLING = 16
+"""Of a shorter secret even two characters would be too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A sealed key and what is known of it without opening it. Times are in UTC.
+
+    `created_at`: when a key of this name was first stored; `rotated_at`: when it was last replaced by another;
+    `sealed_at`: when it was last encrypted. Calls are made with it if it `is_active`.
+    """
+
+    sealed: Sealed
+    created_at: datetime
+    rotated_at: datetime | None
+    sealed_at: datetime
+    is_active: bool
+
+    @property
+    def provider(self) -> str:
+        return self.sealed.provider
+
+    @property
+    def key_name(self) -> str:
+        return self.sealed.key_name
+
+
+@dataclass(frozen=True, slots=True)
+class Resealed:
+    """What `reseal` did: keys now under the newest master key, those that do not open, and master keys in use."""
+
+    done: int
+    faults: tuple[CredentialError, ...]
+    in_use: frozenset[str]
+
+
+def checked_secret(text: str) -> SecretStr:
+    """A secret that an HTTP header can carry. Raises PricingError, which repeats nothing of it, for any other."""
+    if not text:
+        raise PricingError("no key was given: the line is empty. Nothing has changed.")
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise PricingError(
+            "the key holds a space or a character that no HTTP header can carry. Copy it again, without quotes. "
+            "Nothing has changed."
+        )
+    if len(text) > LONGEST_SECRET:
+        raise PricingError(f"a key has at most {LONGEST_SECRET} characters. Nothing has changed.")
+    return SecretStr(text)
+
+
+def store(
+    connection: Connection,
+    keyring: Keyring,
+    provider: str,
+    key_name: str,
+    secret: SecretStr,
+    limits: Mapping[str, int] | None = None,
+) -> bool:
+    """Store a key under the newest master key and make its name usable; True when it replaced another.
+
+    `limits` are units that its own plan allows, by the name of the provider's limit; others stay as they are.
+    Raises UnknownProvider.
+    """
+    sealed = keyring.seal(provider, key_name, _next_version(connection, provider), secret)
+    replaced = bool(connection.execute(query("credentials.store"), asdict(sealed)).scalar_one())
+    if limits:
+        parameters = {
+            "provider": provider,
+            "key_name": key_name,
+            "names": list(limits),
+            "units": list(limits.values()),
+        }
+        connection.execute(query("credentials.set_limits"), parameters)
+    return replaced
+
+
+def remove(connection: Connection, provider: str, key_name: str, *, keep_name: bool = False) -> None:
+    """Forget a stored key; its name becomes inactive, unless `keep_name`. Raises UnknownCredential for none."""
+    parameters = {"provider": provider, "key_name": key_name}
+    if not connection.execute(query("credentials.remove"), parameters).scalar_one():
+        raise UnknownCredential(
+            f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline provider keys all` lists those that are."
+        )
+    if keep_name:
+        connection.execute(query("credentials.use_name"), parameters)
+
+
+def stored(connection: Connection, provider: str | None = None) -> list[Stored]:
+    """The sealed keys of a provider, or of all, by provider and name. Raises UnknownProvider."""
+    if provider is not None:
+        require_provider(connection, provider)
+    found = []
+    for row in connection.execute(query("credentials.stored"), {"provider": provider}).mappings():
+        facts = dict(row)
+        sealed = Sealed(**{name: facts.pop(name) for name in Sealed.__slots__})
+        found.append(Stored(sealed, **facts))
+    return found
+
+
+def open_all(
+    keyring: Keyring, rows: Iterable[Stored]
+) -> tuple[dict[tuple[str, str], SecretStr], dict[tuple[str, str], CredentialError]]:
+    """Open keys, by provider and name; what does not open is told beside them, and costs the others nothing."""
+    opened: dict[tuple[str, str], SecretStr] = {}
+    faults: dict[tuple[str, str], CredentialError] = {}
+    for row in rows:
+        try:
+            opened[row.provider, row.key_name] = keyring.open(row.sealed)
+        except CredentialError as error:
+            faults[row.provider, row.key_name] = error
+    return opened, faults
+
+
+def reseal(engine: Engine, keyring: Keyring) -> Resealed:
+    """Encrypt anew, with the newest master key, every key that is under another one; as the owner.
+
+    Each row is a transaction of its own that replaces the row it has read and no other: readers find a whole row at
+    any moment, a run that was cut off is taken up by the next, and several at once do no harm.
+    """
+    done, faults = 0, []
+    with engine.connect() as connection:
+        rows = stored(connection)
+    for old in (row.sealed for row in rows if row.sealed.master_key_id != keyring.newest):
+        try:
+            secret = keyring.open(old)
+        except CredentialError as error:
+            faults.append(error)
+            continue
+        with engine.begin() as connection:
+            new = keyring.seal(old.provider, old.key_name, _next_version(connection, old.provider), secret)
+            parameters = {**asdict(new), "found_version": old.row_version}
+            done += bool(connection.execute(query("credentials.reseal"), parameters).scalar_one())
+    with engine.connect() as connection:
+        in_use = frozenset(row.sealed.master_key_id for row in stored(connection))
+    return Resealed(done, tuple(faults), in_use)
+
+
+def warn(connection: Connection, about: str, message: str) -> None:
+    """Note that a stored key cannot be used, where `status` shows it."""
+    connection.execute(query("credentials.warn"), {"about": about, "message": message})
+
+
+def hint(secret: SecretStr) -> str:
+    """What a person may see of a key to know it again: its last two characters, if it is long."""
+    text = secret.get_secret_value()
+    return f"…{text[-2:]}" if len(text) >= _LEAST_TELLING else "…"
+
+
+def _next_version(connection: Connection, provider: str) -> int:
+    found = connection.execute(query("credentials.next_version"), {"provider": provider}).scalar_one_or_none()
+    if found is None:
+        require_provider(connection, provider)
+    return int(found or 0)
+
+
+def require_provider(connection: Connection, provider: str) -> None:
+    """Raise UnknownProvider, which lists those there are, for a name that is none."""
+    known = connection.execute(query("credentials.providers")).scalars().all()
+    if provider not in known:
+        names = ", ".join(known) or "none at all"
+        if len(provider) >= _LEAST_TELLING:
+            raise UnknownProvider(
+                f"no provider is called so, only {names}. If that was an API key, it is in your shell's history now: "
+                "remove it there, and give keys to the prompt or on standard input."
+            )
+        raise UnknownProvider(f"no provider is called {provider!r}, only {names}.")

@@ -1,0 +1,171 @@
+"""Where master keys come from: the setting PRICING_MASTER_KEY, a file that it names, or a file of ours in the home.
+
+A file is read anew each time, so that a new master key needs no restart. What is done with the keys is in `sealing`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pricing_pipeline.errors import NoMasterKey, SettingsError
+from pricing_pipeline.keys.sealing import Keyring, new_key
+from pricing_pipeline.processes.home import prepare_home
+from pricing_pipeline.processes.own_files import foreign_hand
+from pricing_pipeline.settings import Settings
+
+_SETTING = "PRICING_MASTER_KEY"
+_IN_FILE = "file:"
+_TOO_OPEN = 0o027
+"""Others may do nothing with the file, and its group may not write it."""
+_HEADING = """\
+# Master keys of the pricing pipeline, newest first: the newest seals providers' keys, each opens what it has sealed.
+# Who has this file and the database has every key. Without it the stored keys are lost.
+"""
+
+
+def master_key_file(settings: Settings) -> Path | None:
+    """The file with the master keys, there or not; None when the setting holds the keys themselves.
+
+    Raises SettingsError when the setting names a file by a path that is not absolute.
+    """
+    given = settings.master_key.get_secret_value().strip() if settings.master_key else ""
+    if not given:
+        return settings.home.absolute() / "master.key"
+    if not given.startswith(_IN_FILE):
+        return None
+    path = Path(given.removeprefix(_IN_FILE))
+    if not path.is_absolute():
+        raise SettingsError(
+            f"{_SETTING} must name its file by a whole path, like file:/etc/pricing/master.key."
+        )
+    return path
+
+
+def load(settings: Settings) -> Keyring:
+    """The master keys as they are now.
+
+    Raises NoMasterKey when there is none yet, and SettingsError when what is there cannot be used. Neither repeats
+    anything of a key.
+    """
+    path = master_key_file(settings)
+    if path is not None:
+        return _read(path)
+    assert settings.master_key is not None  # noqa: S101 - otherwise there is a file
+    try:
+        return Keyring.parse(filter(None, map(str.strip, settings.master_key.get_secret_value().split(","))))
+    except ValueError as error:
+        raise SettingsError(
+            f"PRICING_MASTER_KEY cannot be read: {error}. Write id:base64,id:base64 with the newest first, or "
+            "file:/PATH; `openssl rand -base64 32` makes a key."
+        ) from None
+
+
+def load_or_make(settings: Settings) -> tuple[Keyring, Path | None]:
+    """The master keys, and the file that has been made for the first one, if there was none."""
+    try:
+        return load(settings), None
+    except NoMasterKey:
+        path = _file_to_write(settings)
+    with _locked(path):
+        if path.exists():  # somebody else was quicker
+            return _read(path), None
+        _write(path, [new_key(_new_id())])
+    return _read(path), path
+
+
+def add(settings: Settings) -> Keyring:
+    """Make a new master key, which is the newest from now on; the others stay. Raises SettingsError without a file."""
+    path = _file_to_write(settings)
+    with _locked(path):
+        lines = _lines(path) if path.exists() else []
+        if lines:
+            _read(path)  # what is there must be in order before it is written anew
+        _write(path, [new_key(_new_id()), *lines])
+    return _read(path)
+
+
+def _file_to_write(settings: Settings) -> Path:
+    path = master_key_file(settings)
+    if path is None:
+        raise SettingsError(
+            f"the master keys stand in {_SETTING} itself, where nothing can be added. Put a new id:base64 before the "
+            "others yourself, or move them all into a file and set PRICING_MASTER_KEY=file:/PATH."
+        )
+    if settings.master_key is None:
+        prepare_home(settings.home)
+    return path.resolve()  # not the link, if it is one
+
+
+def _read(path: Path) -> Keyring:
+    try:
+        if path.stat().st_mode & _TOO_OPEN:
+            raise SettingsError(f"the master keys in {path} are open to others. Close them: chmod 600 {path}")
+        if (fault := foreign_hand(path)) is not None:
+            raise SettingsError(f"the master keys in {path} are not safe: the file {fault}.")
+        return Keyring.parse(_lines(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoMasterKey(
+            f"there is no master key yet: {path} does not exist. If keys are stored already, restore it from a "
+            f"backup or set {_SETTING}; otherwise `pricing-pipeline provider set-key` makes one."
+        ) from None
+    except OSError as error:
+        raise SettingsError(
+            f"the master keys in {path} cannot be read ({error.strerror}). Run this as the user who runs the pipeline."
+        ) from None
+    except ValueError as error:
+        raise SettingsError(
+            f"the master keys in {path} cannot be read: {error}. It has one key in a line, newest first; restore it "
+            "from a backup."
+        ) from None
+
+
+def _lines(path: Path) -> list[str]:
+    lines = (line.strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    """Replace the file in one step, readable by its owner alone."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes it 0600
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(_HEADING + "".join(f"{line}\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # a key that seals must not be lost with the power
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep others from writing a file in the same folder meanwhile."""
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise SettingsError(
+            f"the folder {path.parent} for the master keys cannot be opened ({error.strerror}). Make it, or set "
+            f"{_SETTING} to another one."
+        ) from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _new_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(3)}"

@@ -1,0 +1,1 @@
+"""Prices, documents and corporate actions: stored and read."""

@@ -1,0 +1,426 @@
+"""Corporate actions: splits and dividends, stored beside prices and applied to them when they are read.
+
+How they are applied is in db/functions/prices/history.sql; how a restated price is told, in plausibility.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from math import prod
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.answers import (
+    SAME_ACTION,
+    Adjustment,
+    Answer,
+    CorporateAction,
+    Dividend,
+    Observation,
+    RejectedValue,
+    Split,
+)
+from pricing_pipeline.domain.bars import after, of_symbols, spans
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
+
+FINAL_AFTER = timedelta(hours=25)
+"""How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+_RECENT = timedelta(days=40)
+"""Bars older than that are not looked up among those that were not final."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAction:
+    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so: a provider, or a person."""
+
+    action: CorporateAction
+    provider: str
+    call_id: int
+    recorded_at: datetime
+    entered_by: str | None
+    """Whoever entered it by hand; None when its provider told it. `reason` is theirs."""
+    reason: str | None
+
+
+def store(
+    connection: Connection,
+    call: Call,
+    answer: Answer,
+    symbols: Collection[str],
+    *,
+    without: Collection[CorporateAction] = (),
+) -> int:
+    """Store the actions that an answer brought of some symbols, but for some, within the caller's transaction.
+
+    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
+    """
+    told = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
+    found = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
+    if not told and not found:
+        return 0
+    parameters = {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "call_id": call.id,
+        "actions": json.dumps(found),
+        "symbols": list(told),
+        "since": list(told.values()),
+    }
+    return int(connection.execute(query("actions.merge"), parameters).scalar_one())
+
+
+def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
+    """The answer, read with the splits that only a person is believed about where one has entered all of them."""
+    if (unsure := answer.unconfirmed) is None:
+        return answer
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": [unsure.splits[0].symbol],
+        "first_times": [call.claimed_at],
+        "last_times": [call.claimed_at],
+    }
+    ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
+    believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
+    are_known = all(
+        any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
+    )
+    return unsure.answer if are_known else answer
+
+
+def doubted(
+    connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
+) -> Mapping[CorporateAction, RejectedValue]:
+    """Dividends of the answer that cannot be true beside the stored prices, its own too, and why."""
+    dividends = {
+        (one.symbol, one.ex_on): one
+        for one in answer.actions
+        if isinstance(one, Dividend) and one.symbol in symbols
+    }
+    if not dividends:
+        return {}
+    rows = json.dumps([_row(one) for one in dividends.values()])
+    found: dict[CorporateAction, RejectedValue] = {}
+    for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
+        entered = f"pricing-pipeline actions add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
+        at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
+        reason = f"{row.reason}. If it is true, enter it: {entered}"
+        found[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+    return found
+
+
+def refined(
+    connection: Connection,
+    call: Call,
+    answer: Answer,
+    known: Mapping[str, Known],
+    bases: Mapping[str, Adjustment] = {},
+) -> dict[str, Known]:
+    """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
+
+    Where a history is divided by the splits until each value was recorded, its values are given here as the answer
+    should have them: divided by those since, too. `bases` are of symbols whose answers are on another basis than their
+    history, and what is known of those is given on it.
+    """
+    found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
+    symbols = sorted(found_spans)
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": arrays.texts(symbols),
+        "first_times": arrays.plain(found_spans[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(found_spans[symbol][1] for symbol in symbols),
+    }
+    told: defaultdict[str, dict[date, float]] = defaultdict(dict)
+    for action in answer.actions:
+        if isinstance(action, Split):
+            told[action.symbol][action.ex_on] = action.shares
+    refuted = _refuted(connection, call, answer) if told else frozenset()
+    found = dict(known)
+    rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
+    for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
+        splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
+        recorded: dict[datetime, datetime] = dict(zip(same_times or (), same_recorded or (), strict=True))
+        about = replace(
+            known[symbol],
+            adjustment=None if adjustment is None else Adjustment(adjustment),
+            are_splits_told=symbol in answer.actions_since,
+            has_splits=bool(days or told[symbol]) or (may_split and symbol not in answer.unsplit),
+            # A NAV is published once, and does not change with its day.
+            provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
+            if call.fetcher is Fetcher.DAILY_BARS
+            else frozenset(),
+        )
+        believed = {day: float(ratio) for day, ratio in splits.items()}
+        sure = {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted}
+        named = _one_of_each(believed, sure)
+        if about.adjustment is Adjustment.SPLITS:
+            since = {
+                day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
+            }
+            about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
+        if symbol in bases:
+            about = _on_basis(about, bases[symbol], named, of_symbols(answer.observations, {symbol}))
+        if about.adjustment is not Adjustment.SPLITS:
+            unnamed = _unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at)
+            about = replace(about, splits=named, unnamed=unnamed)
+        found[symbol] = about
+    return found
+
+
+def _on_basis(
+    about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
+) -> Known:
+    """What is known, as the answer should have it on its own basis. What differs by rounding alone is the answer's."""
+    said = {row.observed_at: row.close for row in rows}
+
+    def turned(at: datetime, value: Decimal) -> Decimal:
+        shares = Decimal(prod(shares for ex_on, shares in splits if ex_on > at.date()))
+        value = value * shares if basis is Adjustment.RAW else value / shares
+        return said[at] if at in said and abs(said[at] / value - 1) < ROUNDING else value
+
+    return replace(
+        about,
+        adjustment=basis,
+        stored={at: turned(at, value) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, turned(point.at, point.value)) for point in about.anchors),
+        restated=frozenset(),
+    )
+
+
+def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
+    """The splits of the answer that a person has taken back or replaced, by symbol and day."""
+    rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
+    parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
+    found = connection.execute(query("actions.refuted"), parameters)
+    return frozenset((row.symbol, row.ex_on) for row in found)
+
+
+def _one_of_each(
+    believed: Mapping[date, float], told: Mapping[date, float]
+) -> tuple[tuple[date, float], ...]:
+    """Splits that are believed, and those that an answer tells beside them: the same one on its believed day."""
+    new = {
+        day: shares
+        for day, shares in told.items()
+        if day in believed
+        or not any(_are_one(*one, day, shares) for one in believed.items() if one[0] not in told)
+    }
+    return tuple(sorted({**believed, **new}.items()))
+
+
+def _unnamed(
+    believed: Mapping[date, float], told: Mapping[date, float], since: date | None, now: datetime
+) -> tuple[tuple[date, float], ...]:
+    """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
+    if since is None:
+        return ()
+    today = now.astimezone(UTC).date()
+    return tuple(
+        one
+        for one in believed.items()
+        if since < one[0] <= today and not any(_are_one(*one, *other) for other in told.items())
+    )
+
+
+def _are_one(day: date, shares: float, other_day: date, other_shares: float) -> bool:
+    """Whether splits of two days may be one: sources differ by some days about the first one."""
+    return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
+
+
+def note_overlap(
+    connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
+) -> None:
+    """Record what daily bars said of days that are stored already, and which of those now stored are not final.
+
+    The history of what was restated by one ratio is fetched again by a duty, as are bars until they are final.
+    """
+    restated = [
+        {
+            "symbol": symbol,
+            "kind": found.kind.value,
+            "ratio": None if found.ratio is None else str(found.ratio),
+            "days": len(found.times),
+            "largest": str(found.largest),
+            "first_on": found.first_at.date().isoformat(),
+            "last_on": found.last_at.date().isoformat(),
+        }
+        for symbol, verdict in verdicts.items()
+        if (found := verdict.restatement) is not None
+    ]
+    recent = [
+        row
+        for symbol, verdict in verdicts.items()
+        if symbol in stored
+        for row in after(verdict.good, call.claimed_at - _RECENT)
+    ]
+    if restated or recent:
+        parameters = {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "restated": json.dumps(restated),
+            "symbols": [row.symbol for row in recent],
+            "times": [row.observed_at for row in recent],
+        }
+        connection.execute(query("actions.note_overlap"), parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """When stored values were recorded: the newest, the last before the answer, and those that it brings again."""
+
+    newest: datetime | None
+    earlier: datetime | None
+    same: Mapping[datetime, datetime]
+
+
+def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, Decimal]) -> Known:
+    def since(then: datetime | None) -> Decimal:
+        """New shares for an old one, by the splits that came after a value was recorded."""
+        ratio = Decimal(1)
+        for ex_on, shares in splits.items():
+            if then is not None and ex_on > then.astimezone(UTC).date():
+                ratio *= shares
+        return ratio
+
+    if not splits:
+        return about
+
+    def of_anchor(point: Point) -> Decimal:
+        is_newest = about.newest_at is not None and point.at >= about.newest_at
+        return since(recorded.same.get(point.at, recorded.newest if is_newest else recorded.earlier))
+
+    return replace(
+        about,
+        stored={at: value / since(recorded.same.get(at)) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, point.value / of_anchor(point)) for point in about.anchors),
+        restated=frozenset(at for at, then in recorded.same.items() if since(then) != 1),
+    )
+
+
+def read(
+    connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
+) -> list[StoredAction]:
+    """The splits and dividends of an instrument, the newest first, as they were believed at `as_of` (None = now)."""
+    parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
+    return [
+        StoredAction(
+            Split(symbol, row.ex_on, row.new_shares, row.old_shares)
+            if row.kind == "split"
+            else Dividend(symbol, row.ex_on, row.cash, row.currency),
+            row.provider,
+            row.call_id,
+            row.recorded_at,
+            row.entered_by,
+            row.reason,
+        )
+        for row in connection.execute(query("actions.read"), parameters)
+    ]
+
+
+def untold_splits(
+    connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
+) -> list[Split]:
+    """Steps of prices as traded, between two days (both included), that look like a split of which nobody has told."""
+    parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
+    return [
+        Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
+        for row in connection.execute(query("actions.untold_splits"), parameters)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """An instrument of which splits are known, until a time (UTC), that its held values were not judged with yet.
+
+    `data_types` are its daily ones. `by_whom` told the newest of the splits, and `why` names it.
+    """
+
+    asset_class: str
+    symbol: str
+    until: datetime
+    data_types: Sequence[str]
+    by_whom: str
+    why: str
+
+
+def unjudged(connection: Connection) -> list[Unjudged]:
+    """The instruments whose held values are to be judged anew, the longest waiting first; at most twenty."""
+    return [
+        Unjudged(row.asset_class, row.symbol, row.until, row.data_types or (), row.by_whom, row.why)
+        for row in connection.execute(query("actions.unjudged"))
+    ]
+
+
+def note_judged(connection: Connection, one: Unjudged) -> None:
+    """Held values were judged with what was known: what came by one ratio is asked for once more."""
+    parameters = {"asset_class": one.asset_class, "symbol": one.symbol, "until": one.until}
+    connection.execute(query("actions.note_judged"), parameters)
+
+
+def classes(connection: Connection, symbol: str) -> list[str]:
+    """Asset classes in which an instrument has this symbol."""
+    return list(connection.execute(query("actions.classes"), {"symbol": symbol}).scalars())
+
+
+def enter(
+    connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
+) -> str:
+    """Enter what a person knows, as the owner: `added`, `replaced` (the other one is a revision) or `known_already`.
+
+    Its first trading day without it, `ex_on`, is a day of its exchange.
+    """
+    parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
+    return str(
+        connection.execute(
+            query("actions.enter"),
+            parameters | {"asset_class": asset_class, "ex_on": action.ex_on, "by_whom": by, "why": why},
+        ).scalar_one()
+    )
+
+
+def remove(
+    connection: Connection,
+    asset_class: str,
+    symbol: str,
+    ex_on: date,
+    kind: str,
+    by: str,
+    why: str | None = None,
+) -> bool:
+    """Take back a split or dividend, as the owner; False when there is none. It stays as a revision.
+
+    Its provider is not believed when it says the same again.
+    """
+    parameters = {
+        "asset_class": asset_class,
+        "symbol": symbol,
+        "ex_on": ex_on,
+        "kind": kind,
+        "by_whom": by,
+        "why": why,
+    }
+    return bool(connection.execute(query("actions.remove"), parameters).scalar_one() == "removed")
+
+
+def _row(action: CorporateAction) -> dict[str, Any]:
+    common = {"symbol": action.symbol, "ex_on": action.ex_on.isoformat()}
+    match action:
+        case Split():
+            return common | {
+                "kind": "split",
+                "new_shares": str(action.new_shares),
+                "old_shares": str(action.old_shares),
+            }
+        case Dividend():
+            return common | {"kind": "dividend", "cash": str(action.amount), "currency": action.currency}

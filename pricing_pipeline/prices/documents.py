@@ -1,0 +1,154 @@
+"""Documents: stored with every digit and their revisions, read as they are or were believed. Never a float."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import Answer, Scalar, Stored
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.errors import ReadReplica
+
+_NO_RIGHT = "42501"
+"""SQLSTATE of a missing privilege."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as we believe it, `recorded_at` (UTC) since when. `period` as in `domain.Document`."""
+
+    period: date | None
+    body: Mapping[str, Scalar]
+    recorded_at: datetime
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a read found, the newest period first; times are UTC.
+
+    `fetched_at` is when a provider last confirmed the pair, None while none has; `age_seconds` counts from it.
+    `is_requested`: the read has queued a refresh, because it was missing or stale.
+    """
+
+    documents: list[StoredDocument]
+    fetched_at: datetime | None
+    age_seconds: float | None
+    fresh: bool
+    is_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """How many documents a symbol has, and since when (UTC) the one that came last is believed."""
+
+    symbol: str
+    documents: int
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDocument:
+    """A line of a small table of documents."""
+
+    symbol: str
+    period: date | None
+    recorded_at: datetime
+    provider: str
+
+
+def store(connection: Connection, call: Call, answer: Answer, symbols: Collection[str]) -> list[Stored]:
+    """Store the answer's documents of some symbols within the caller's transaction.
+
+    An unchanged body writes nothing, a changed one leaves the old one in document_revisions. All of these symbols that
+    the answer has documents of, or validly calls empty, count as confirmed now. What an answer no longer lists is
+    withdrawn, unless a period of the symbol was rejected. Call it only for symbols whose tasks the claim still holds.
+    """
+    rows = [document for document in answer.documents if document.symbol in symbols]
+    answered = {row.symbol for row in rows} | (answer.empty & set(symbols))
+    if not answered:
+        return []
+    merged = connection.execute(
+        query("documents.merge"),
+        {
+            "data_type": call.data_type,
+            "provider": call.provider,
+            "call_id": call.id,
+            "answered": sorted(answered),
+            "whole": sorted(answered - {value.symbol for value in answer.rejected}),
+            "symbols": [row.symbol for row in rows],
+            "periods": [row.period for row in rows],
+            "bodies": [to_json(row.body) for row in rows],
+        },
+    )
+    return [Stored(row.symbol, row.added, row.revised) for row in merged]
+
+
+def read(connection: Connection, data_type: str, symbol: str) -> Reading:
+    """The current documents of a pair, and a request if they are missing or stale, as for one viewer.
+
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. Where
+    it may not be made (on a read replica, by a role that only reads), the answer is the same.
+    """
+    found = _read(connection, data_type, symbol, None)
+    pair = connection.execute(
+        query("documents.pair"), {"data_type": data_type, "symbol": symbol}
+    ).one_or_none()
+    try:
+        with connection.begin_nested():
+            parameters = {"data_type": data_type, "symbol": symbol}
+            requested = connection.execute(query("documents.request"), parameters).scalar_one()
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
+            raise
+        requested = 0
+    except ReadReplica:
+        requested = 0
+    if pair is None:
+        return Reading(found, None, None, False, bool(requested))
+    return Reading(found, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))
+
+
+def as_of(connection: Connection, data_type: str, symbol: str, moment: datetime) -> list[StoredDocument]:
+    """The documents of a pair as they were believed at a moment (aware), the newest period first."""
+    return _read(connection, data_type, symbol, moment)
+
+
+def newest(connection: Connection, data_type: str, symbols: Collection[str]) -> list[Stock]:
+    """What those of the symbols have that have documents, by symbol."""
+    parameters = {"data_type": data_type, "symbols": list(symbols)}
+    rows = connection.execute(query("documents.newest"), parameters)
+    return [Stock(row.symbol, row.documents, row.recorded_at) for row in rows]
+
+
+def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleDocument]:
+    """A few documents of a data type, the latest believed first, for people to look at."""
+    rows = connection.execute(query("documents.sample"), {"data_type": data_type, "at_most": at_most})
+    return [SampleDocument(row.symbol, row.period, row.recorded_at, row.provider) for row in rows]
+
+
+def to_json(body: Mapping[str, Scalar]) -> str:
+    """A body as JSON text, numbers in all their digits."""
+    return "{" + ", ".join(f"{json.dumps(name)}: {_literal(value)}" for name, value in body.items()) + "}"
+
+
+def _literal(value: Scalar) -> str:
+    # json.dumps knows no Decimal, and a float would round it.
+    return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
+
+
+def _read(
+    connection: Connection, data_type: str, symbol: str, moment: datetime | None
+) -> list[StoredDocument]:
+    parameters = {"data_type": data_type, "symbol": symbol, "as_of": moment}
+    return [
+        StoredDocument(row.period, json.loads(row.body, parse_float=Decimal), row.recorded_at, row.provider)
+        for row in connection.execute(query("documents.read"), parameters)
+    ]

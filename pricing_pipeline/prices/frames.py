@@ -1,0 +1,130 @@
+"""Years of one symbol's history as a pandas frame, column by column.
+
+What is read, and from where, is in price_reader.py.
+With an object for each row, or for each number on its way to a column, a frame took longer than the query behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Context, Decimal, localcontext
+from operator import mul
+from typing import TYPE_CHECKING, Any
+
+from pricing_pipeline.db import copying
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, DatetimeIndex
+
+    from pricing_pipeline.domain.bars import Column
+
+COLUMNS = {
+    "open": "object",
+    "high": "object",
+    "low": "object",
+    "close": "object",
+    "volume": "object",
+    "currency": "str",
+    "adjustment": "str",
+    "provider": "str",
+    "call_id": "int64",
+    "fetched_at": "datetime64[us, UTC]",
+    "quality": "str",
+}
+"""Columns of a frame and their dtypes; objects are Decimals, or None."""
+
+_ENOUGH = Context(prec=30)
+"""Digits that hold any amount at any scale, whatever the caller has told decimal to round to."""
+_LEAST = -(2**63)
+"""Stands for an amount that is missing: no amount has so many digits."""
+_MISSING, _BETWEEN = b"\xff", b"\0"
+
+
+def made(
+    observed_at: bytes | None,
+    fetched_at: bytes | None,
+    opens: bytes | str | None,
+    highs: bytes | str | None,
+    lows: bytes | str | None,
+    closes: bytes | str | None,
+    scales: bytes | None,
+    volumes: str | None,
+    currencies: bytes | None,
+    adjustments: bytes | None,
+    providers: bytes | None,
+    call_ids: bytes | None,
+    qualities: bytes | None,
+) -> DataFrame:
+    """The frame of what a query of `db/queries/history.sql` gives by columns; each is None where there are no rows."""
+    from pandas import DataFrame
+
+    index = _times(observed_at).rename("observed_at")
+    rows, places = len(index), copying.read_smallints(scales or b"")
+    columns: dict[str, Any] = {
+        "open": _prices(opens, places, rows),
+        "high": _prices(highs, places, rows),
+        "low": _prices(lows, places, rows),
+        "close": _prices(closes, places, rows),
+        "volume": _decimals(volumes, rows),
+        "currency": _texts(currencies, rows),
+        "adjustment": _texts(adjustments, rows),
+        "provider": _texts(providers, rows),
+        "call_id": copying.read_bigints(call_ids or b""),
+        "fetched_at": _times(fetched_at),
+        "quality": _texts(qualities, rows),
+    }
+    return DataFrame(columns, index=index, copy=False)
+
+
+def _times(sent: bytes | None) -> DatetimeIndex:
+    from pandas import DatetimeIndex
+
+    return DatetimeIndex(copying.read_times(sent or b"").view("datetime64[us]")).tz_localize("UTC")
+
+
+def _prices(given: bytes | str | None, scales: Column, rows: int) -> Any:
+    """Amounts at their scales, or decimals as they are spelled."""
+    if not isinstance(given, bytes):
+        return _decimals(given, rows)
+    amounts = copying.read_bigints(given)
+    units = {scale: Decimal(1).scaleb(-scale) for scale in set(scales.tolist())}
+    is_missing = amounts == _LEAST
+    if is_missing.all():
+        return _objects([None] * rows, rows)
+    with localcontext(_ENOUGH):
+        if len(units) == 1:
+            (unit,) = units.values()
+            found = _objects(map(unit.__mul__, amounts.tolist()), rows)
+        else:
+            found = _objects(map(mul, map(units.__getitem__, scales.tolist()), amounts.tolist()), rows)
+    found[is_missing] = None
+    return found
+
+
+def _decimals(spelled: str | None, rows: int) -> Any:
+    """Decimals with a space between two of them; nothing stands for one that is missing."""
+    given = spelled.split(" ") if rows and spelled is not None else []
+    return _objects(
+        map(Decimal, given) if all(given) else (Decimal(one) if one else None for one in given), rows
+    )
+
+
+def _objects(found: Iterable[object], rows: int) -> Any:
+    import numpy as np
+
+    return np.fromiter(found, dtype=object, count=rows)
+
+
+def _texts(sent: bytes | None, rows: int) -> Any:
+    """Texts, which are mostly the same in all rows."""
+    import numpy as np
+    from pandas import array
+
+    first, *_ = (sent or b"").split(_BETWEEN, 1)
+    if rows and sent == _BETWEEN.join([first] * rows):
+        return array([_text(first)], dtype="str").take(np.zeros(rows, dtype=np.intp))
+    return array([_text(one) for one in sent.split(_BETWEEN)] if sent is not None else [], dtype="str")
+
+
+def _text(sent: bytes) -> str | None:
+    return None if sent == _MISSING else sent.decode()

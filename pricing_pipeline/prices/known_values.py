@@ -1,0 +1,139 @@
+"""What is known of instruments beside which new values are judged: loaded from the database, and nothing decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query
+from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.bars import StoredValues, spans
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.validation.knowledge import DEFAULT_SCALE, Known, Peer, Point, Rival, Traded
+
+_ADJUSTMENTS = {one.value: one for one in Adjustment}
+_NOTHING: Mapping[datetime, Decimal] = {}
+
+
+def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
+    """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
+    found = spans(observations)
+    if not found:
+        return {}
+    symbols = sorted(found)
+    parameters = {
+        "data_type": call.data_type,
+        "provider": call.provider,
+        "symbols": arrays.texts(symbols),
+        "first_times": arrays.plain(found[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(found[symbol][1] for symbol in symbols),
+        "is_latest": call.window is None,
+    }
+    rows = driver_rows(connection, driver_query("known_values.load"), parameters)
+    return {row[0]: _known(*row) for row in rows}
+
+
+def trading(
+    connection: Connection, call: Call, observations: Sequence[Observation]
+) -> Mapping[str, tuple[Traded, ...]]:
+    """The trading on the twenty stored days before those of an answer, by symbol; of those that have any."""
+    if call.fetcher is not Fetcher.DAILY_BARS:
+        return {}
+    firsts = {symbol: first for symbol, (first, _) in spans(observations).items()}
+    parameters = {
+        "data_type": call.data_type,
+        "symbols": arrays.texts(firsts),
+        "first_times": arrays.plain(firsts.values()),
+    }
+    found: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
+    for symbol, *day in driver_rows(connection, driver_query("known_values.trading"), parameters):
+        found[symbol] += (Traded(*day),)
+    return found
+
+
+def _known(
+    symbol: str,
+    scale: int | None,
+    currency: str | None,
+    adjustment: str | None,
+    lowest: Decimal | None,
+    highest: Decimal | None,
+    are_jumps_trusted: bool,
+    newest_at: datetime | None,
+    newest: int,
+    newest_scale: int,
+    earlier_at: datetime | None,
+    earlier: int,
+    earlier_scale: int,
+    later_at: datetime | None,
+    later: int,
+    later_scale: int,
+    kin_at: datetime | None,
+    kin: int,
+    kin_scale: int,
+    same_times: list[int] | None,
+    same_amounts: list[int] | None,
+    same_scales: list[int] | None,
+    other_times: list[datetime] | None,
+    other_values: list[Decimal] | None,
+    other_providers: list[str] | None,
+    rejected_times: list[datetime] | None,
+    rejected_values: list[Decimal] | None,
+    peer_at: datetime | None,
+    peer_value: Decimal,
+    peer_low: Decimal | None,
+    peer_high: Decimal | None,
+    peer_currency: str | None,
+    peer_type: str,
+    peer_is_bar: bool,
+    peer_splits: list[float] | None,
+) -> Known:
+    """A row of the query `known_values.load`."""
+    anchors = []
+    if earlier_at is not None and earlier > 0:
+        anchors.append(Point(earlier_at, to_decimal(earlier, earlier_scale)))
+    if newest_at is not None and newest > 0:
+        anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
+    if later_at is not None and later > 0:
+        anchors.append(Point(later_at, to_decimal(later, later_scale)))
+    # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
+    if kin_at is not None and kin > 0 and not peer_splits:
+        anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
+    return Known(
+        DEFAULT_SCALE if scale is None else scale,
+        currency,
+        None if adjustment is None else _ADJUSTMENTS[adjustment],
+        lowest,
+        highest,
+        newest_at,
+        are_jumps_trusted,
+        StoredValues(same_times, same_amounts or (), same_scales or ()) if same_times else _NOTHING,
+        tuple(anchors),
+        others={
+            at: Rival(at, value, provider)
+            for at, value, provider in zip(
+                other_times or (), other_values or (), other_providers or (), strict=True
+            )
+        },
+        peer=None
+        if peer_at is None
+        else Peer(
+            peer_at,
+            peer_value,
+            peer_low,
+            peer_high,
+            peer_currency,
+            peer_type,
+            peer_is_bar,
+            tuple(peer_splits or ()),
+        ),
+        rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
+    )

@@ -1,0 +1,292 @@
+"""Reading prices: the latest ones, and history as stored, as of a time, or adjusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.answers import Adjust
+from pricing_pipeline.domain.exact import to_decimal
+from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, ReadReplica
+from pricing_pipeline.prices import frames
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+_NO_RIGHT = "42501"
+"""SQLSTATE of a missing privilege."""
+
+
+_DATA_EXCEPTION = "22000"
+"""SQLSTATE with which our functions refuse what cannot be computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestPrice:
+    """The newest known price of a pair; times are UTC, `age_seconds` counts from `fetched_at`."""
+
+    data_type: str
+    symbol: str
+    price: Decimal
+    currency: str | None
+    observed_at: datetime
+    fetched_at: datetime
+    provider: str
+    age_seconds: float
+    fresh: bool
+    paused: bool
+    """Its instrument is paused: nothing of it is fetched."""
+    provider_active: bool
+    """False when the provider that sent it has been switched off since."""
+    frozen_since: datetime | None
+    """Since when (source's time) the value stays the same under ever newer times; None if it moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a read found, and how many data types of the symbol it has queued because they were missing or stale."""
+
+    prices: list[LatestPrice]
+    requested: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One value of history. For quotes and NAVs open, high, low and volume are None.
+
+    `quality` says which parts of a bar were dropped beside its close, and why; None where none was.
+    `fetched_at` is when we came to believe it, `call_id` the call that brought it; times are UTC.
+    """
+
+    observed_at: datetime
+    open: Decimal | None
+    high: Decimal | None
+    low: Decimal | None
+    close: Decimal
+    volume: Decimal | None
+    currency: str | None
+    provider: str
+    fetched_at: datetime
+    call_id: int = 0
+    adjustment: Adjust = Adjust.RAW
+    quality: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A line of a small table of latest prices."""
+
+    symbol: str
+    price: Decimal
+    currency: str | None
+    observed_at: datetime
+    provider: str
+
+
+def latest(connection: Connection, *symbols: str, data_type: str | None = None) -> list[LatestPrice]:
+    """The latest prices of symbols in each data type that has one, or in the one that is named; by type and symbol."""
+    rows = connection.execute(query("prices.latest"), {"symbols": list(symbols), "data_type": data_type})
+    return [_latest(row) for row in rows]
+
+
+def read(connection: Connection, symbol: str) -> Reading:
+    """What `latest` gives, and a request for what is missing or stale, as for one viewer. Never waits for a provider.
+
+    The request is part of the connection's transaction, which the caller commits. Where it may not be made (on
+    a read replica, by a role that only reads), the answer is the same.
+    """
+    found = latest(connection, symbol)
+    try:
+        with connection.begin_nested():
+            requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
+            raise
+        requested = 0
+    except ReadReplica:
+        requested = 0
+    return Reading(found, int(requested or 0))
+
+
+def is_known(connection: Connection, symbol: str) -> bool:
+    """True when any instrument has this symbol."""
+    return bool(connection.execute(query("prices.is_known"), {"symbol": symbol}).scalar_one())
+
+
+def bars(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    first_day: date,
+    last_day: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | str | None = None,
+) -> list[Bar]:
+    """Values between two days (UTC, both included), oldest first, as they were believed at `as_of` (aware; None = now).
+
+    Without `adjust` exactly as stored, on the basis that each names; else on that basis, by the splits and dividends
+    that were known at `as_of`, prices rounded to 10 decimals. Raises InvalidAdjustment where that cannot be done, and
+    InvalidRange for days upside down or a time without a zone.
+    """
+    parameters = _span(symbol, data_type, first_day, last_day, as_of)
+    if adjust is None:
+        return [_bar(row) for row in connection.execute(query("prices.history"), parameters)]
+    basis = _basis(adjust)
+    with _refusals(symbol, data_type):
+        rows = connection.execute(query("prices.adjusted"), {**parameters, "adjust": basis}).all()
+    return [
+        Bar(
+            observed_at=row.observed_at,
+            open=row.open,
+            high=row.high,
+            low=row.low,
+            close=row.close,
+            volume=row.volume,
+            currency=row.currency,
+            provider=row.provider,
+            fetched_at=row.recorded_at,
+            call_id=row.call_id,
+            adjustment=Adjust(row.adjustment),
+            quality=row.quality,
+        )
+        for row in rows
+    ]
+
+
+def _basis(adjust: Adjust | str) -> str:
+    try:
+        return Adjust(adjust).value
+    except ValueError:
+        raise InvalidAdjustment(
+            f"adjust={adjust!r} is none of: {', '.join(Adjust)}. Leave it out for what is stored."
+        ) from None
+
+
+@contextmanager
+def _refusals(symbol: str, data_type: str) -> Iterator[None]:
+    """What the database cannot compute becomes InvalidAdjustment."""
+    try:
+        yield
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _DATA_EXCEPTION:
+            raise
+        diagnosis = getattr(error.orig, "diag", None)
+        said = (
+            f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
+        )
+        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
+
+
+def _span(
+    symbol: str, data_type: str, first_day: date, last_day: date, as_of: datetime | None
+) -> dict[str, object]:
+    """Whose values, of which days, and as believed when."""
+    if first_day > last_day:
+        raise InvalidRange(f"the range {first_day} to {last_day} is upside down. Give the earlier day first.")
+    if as_of is not None and as_of.tzinfo is None:
+        raise InvalidRange(
+            f"the time {as_of} has no zone. Give it one: as_of.replace(tzinfo=UTC), for instance."
+        )
+    return {
+        "data_type": data_type,
+        "symbol": symbol,
+        "first_day": first_day,
+        "last_day": last_day,
+        "as_of": as_of,
+    }
+
+
+def history(
+    connection: Connection,
+    symbol: str,
+    data_type: str,
+    start: date,
+    end: date,
+    *,
+    as_of: datetime | None = None,
+    adjust: Adjust | str | None = None,
+) -> DataFrame:
+    """What `bars` gives as a pandas frame, one row a value; docs/prices.md says which dtype each column has.
+
+    Its index is `observed_at` (UTC). Prices and volumes are Decimals with every digit, never floats. Raises what
+    `bars` raises.
+    """
+    parameters = _span(symbol, data_type, start, end, as_of)
+    if adjust is None:
+        (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
+        return frames.made(*row)
+    basis = _basis(adjust)
+    with _refusals(symbol, data_type):
+        (row,) = driver_rows(
+            connection,
+            driver_query("history.adjusted_columns"),
+            {**parameters, "adjust": basis},
+            is_binary=True,
+        )
+    return frames.made(*row)
+
+
+def months(
+    connection: Connection, data_type: str, first_day: date, last_day: date
+) -> dict[date, tuple[int, int]]:
+    """Number of rows and of symbols stored in each UTC month between two days; keyed by the month's first day."""
+    parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
+    rows = connection.execute(query("history.months"), parameters)
+    return {row.month: (row.rows, row.symbols) for row in rows}
+
+
+def sample(connection: Connection, data_type: str, at_most: int) -> list[SampleRow]:
+    """A few latest prices of a data type, most recently fetched first, for people to look at."""
+    rows = connection.execute(query("prices.sample"), {"data_type": data_type, "at_most": at_most})
+    return [
+        SampleRow(row.symbol, to_decimal(row.amount, row.scale), row.currency, row.observed_at, row.provider)
+        for row in rows
+    ]
+
+
+def _latest(row: Row[Any]) -> LatestPrice:
+    return LatestPrice(
+        data_type=row.data_type,
+        symbol=row.symbol,
+        price=to_decimal(row.amount, row.scale),
+        currency=row.currency,
+        observed_at=row.observed_at,
+        fetched_at=row.fetched_at,
+        provider=row.provider,
+        age_seconds=row.age_seconds,
+        fresh=row.fresh,
+        paused=row.paused,
+        provider_active=row.provider_active,
+        frozen_since=row.frozen_since,
+    )
+
+
+def _bar(row: Row[Any]) -> Bar:
+    def price(amount: int | None) -> Decimal | None:
+        return None if amount is None else to_decimal(amount, row.scale)
+
+    return Bar(
+        observed_at=row.observed_at,
+        open=price(row.open_amount),
+        high=price(row.high_amount),
+        low=price(row.low_amount),
+        close=to_decimal(row.amount, row.scale),
+        volume=row.volume,
+        currency=row.currency,
+        provider=row.provider,
+        fetched_at=row.recorded_at,
+        call_id=row.call_id,
+        adjustment=Adjust(row.adjustment),
+        quality=row.quality,
+    )

@@ -1,0 +1,123 @@
+"""Storing prices: latest ones, histories, and which days a provider has answered for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db import arrays
+from pricing_pipeline.db.engine import driver_copy, driver_rows
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.answers import Observation, Stored
+from pricing_pipeline.domain.bars import Bars, by_symbol
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.prices import columns, known_values
+from pricing_pipeline.validation.knowledge import Known
+
+if TYPE_CHECKING:
+    pass
+
+
+def store(
+    connection: Connection,
+    call: Call,
+    observations: Sequence[Observation],
+    known_symbols: Mapping[str, Known] | None = None,
+) -> list[Stored]:
+    """Store the checked values of one call within the caller's transaction.
+
+    Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
+    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known_symbols` is what `known`
+    says of them, asked here if it is not given.
+    """
+    if not observations:
+        return []
+    about = known_values.load(connection, call, observations) if known_symbols is None else known_symbols
+    if call.window is not None:
+        found = by_symbol(observations)
+        return [_store_span(connection, call, found[symbol], about[symbol]) for symbol in sorted(found)]
+    merged = driver_rows(connection, driver_query("prices.merge"), columns.of_all(call, observations, about))
+    return [
+        Stored(symbol, added, revised, outcome == "stale_source")
+        for symbol, added, revised, outcome in merged
+    ]
+
+
+def _store_span(
+    connection: Connection, call: Call, observations: Sequence[Observation], about: Known
+) -> Stored:
+    """Store the values of one symbol's days: bars by columns are copied, if none of their days is stored."""
+    symbol = observations[0].symbol
+    if isinstance(observations, Bars) and not about.stored:
+        named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
+        ((now,),) = driver_rows(connection, driver_query("prices.verify"), named)
+        rows = columns.of_new(call, observations, about, now)
+        if rows is not None:
+            driver_copy(connection, driver_query("prices.copy_history"), rows)
+            return Stored(symbol, len(observations), 0)
+    parameters = columns.of_one(call, observations, about)
+    ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
+    return Stored(symbol, added, revised)
+
+
+def settle(
+    connection: Connection,
+    call: Call,
+    observations: Sequence[Observation],
+    known_symbols: Mapping[str, Known],
+    *,
+    http_status: int | None,
+    wire_bytes: int,
+    units_left: int | None,
+) -> tuple[int, int] | None:
+    """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
+
+    Returns how many values were added and how many revised; None, with nothing done, when the claim has lost any of
+    the tasks. Raises a DBAPIError, with nothing done, when a price is older than what is stored.
+    """
+    parameters = {
+        "ids": arrays.plain(call.task_ids),
+        "token": call.claim_token,
+        "http_status": http_status,
+        "wire_bytes": wire_bytes,
+        "units_left": units_left,
+    }
+    for added, revised in driver_rows(
+        connection,
+        driver_query("prices.settle"),
+        columns.of_all(call, observations, known_symbols) | parameters,
+    ):
+        return added, revised
+    return None
+
+
+def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
+    """A valid but empty answer: what is stored counts as confirmed now."""
+    connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
+
+
+def cover(
+    connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
+) -> None:
+    """Remember that the provider has answered for these days, today excepted."""
+    parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
+    driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
+
+
+def cover_read(
+    connection: Connection,
+    data_type: str,
+    symbols: Sequence[str],
+    window: Window,
+    unread: Mapping[str, frozenset[date]],
+) -> None:
+    """Remember the days of an answer but for those, by symbol, whose value could not be read."""
+    read = [symbol for symbol in symbols if symbol not in unread]
+    cover(connection, data_type, read, window.start, window.end)
+    for symbol in sorted(unread.keys() & symbols):
+        for part in window.without(unread[symbol]):
+            cover(connection, data_type, [symbol], part.start, part.end)

@@ -1,0 +1,234 @@
+"""Numbers by which people judge what is stored: gaps, outliers, agreement, revisions, and what plots are drawn from.
+
+Only reads, over `db/queries/checks.sql`. What passes, and how it is told, is defs/checks.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.exact import to_decimal
+
+_MOST_COUNTED = 100_000
+"""Rows that are counted for an event, which takes some 50 ms: a month of quotes may have hundreds of millions."""
+_MOST_COUNTED_ONCE = 3_000_000
+"""Rows that are counted when a drain ends that has touched a past: twenty years of 600 shares, which takes seconds."""
+_WORTH_ASKING = ("not_asked", "failed")
+"""Kinds of gaps that a backfill may fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapOfSymbol:
+    """Trading days of a symbol in a row without a value, both days included; `kind` is one of `pricing.gaps`."""
+
+    symbol: str
+    first_day: date
+    last_day: date
+    sessions: int
+    kind: str
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Of a daily type: trading days between the first and last value that each of its `symbols` has in the last year.
+
+    `expected` are all of them, `sessions` those without a value by the kinds of `pricing.gaps`; `lacking` symbols have
+    some that are worth asking for. `closed_days` are the holidays of their calendars, of which none lacks a value. Of
+    symbols `without_calendar` nothing is known, of those whose `calendar_ended` nothing of the days since. `examples`
+    has those worth asking for first, then the newest.
+    """
+
+    data_type: str
+    symbols: int
+    without_calendar: int
+    calendar_ended: int
+    expected: int
+    sessions: Mapping[str, int]
+    closed_days: int
+    lacking: int
+    examples: Sequence[GapOfSymbol]
+
+    @property
+    def missing(self) -> int:
+        """Days that a provider may have and that nobody asked it for, or not with success."""
+        return sum(self.sessions.get(kind, 0) for kind in _WORTH_ASKING)
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Values of a type that wait for a person, of how many symbols, since when; `priced` symbols have a price.
+
+    `untold_splits` are steps of the last year's daily prices as traded that look like a split of which nobody has told.
+    """
+
+    data_type: str
+    held: int
+    symbols: int
+    oldest: datetime | None
+    kinds: Sequence[str] | None
+    priced: int
+    untold_splits: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What two providers say of instruments of a type: `apart` by more than a tenth; `worst` is a factor."""
+
+    data_type: str
+    compared: int
+    apart: int
+    worst: float | None
+    examples: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """Of a daily type: how many of the last year's `stored` values were revised in the last 30 days."""
+
+    data_type: str
+    stored: int
+    revised: int
+    symbols: int
+    examples: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Of a month of a type: `symbols` of its `instruments` lack days of it that can be fetched by now."""
+
+    symbols: int
+    instruments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Portrayed:
+    """One value of the pair that a plot shows."""
+
+    at: datetime
+    price: Decimal
+    is_revised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """The pair of a type that most people watch, and its values of the last year (2,000 at most), oldest first.
+
+    `gaps` are trading days in a row without a value, both days included; None where no calendar says which there are.
+    """
+
+    symbol: str
+    currency: str | None
+    values: Sequence[Portrayed]
+    gaps: Sequence[tuple[date, date]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a type served its viewers at a moment, in pairs."""
+
+    at: datetime
+    watched: int
+    fresh: int
+    late: int
+
+
+def gaps(connection: Connection, data_types: Sequence[str]) -> list[Gaps]:
+    """Gaps of those of the types that are daily."""
+    return [
+        Gaps(**{**row, "sessions": row["sessions"] or {}, "examples": _examples(row["examples"] or ())})
+        for row in _rows(connection, "checks.gaps", data_types)
+    ]
+
+
+def outliers(connection: Connection, data_types: Sequence[str]) -> list[Outliers]:
+    """What is held of each type."""
+    return [Outliers(**row) for row in _rows(connection, "checks.outliers", data_types)]
+
+
+def agreement(connection: Connection, data_types: Sequence[str]) -> list[Agreement]:
+    """How prices of each type agree with those of other types, and held values with second opinions."""
+    return [Agreement(**row) for row in _rows(connection, "checks.agreement", data_types)]
+
+
+def revisions(connection: Connection, data_types: Sequence[str]) -> list[Revisions]:
+    """Revisions of those of the types that are daily."""
+    return [Revisions(**row) for row in _rows(connection, "checks.revisions", data_types)]
+
+
+def _rows(connection: Connection, name: str, data_types: Sequence[str]) -> Sequence[RowMapping]:
+    return connection.execute(query(name), {"data_types": list(data_types)}).mappings().all()
+
+
+def _examples(gaps: Sequence[Mapping[str, Any]]) -> list[GapOfSymbol]:
+    days = ("first_day", "last_day")
+    return [GapOfSymbol(**{**gap, **{day: date.fromisoformat(gap[day]) for day in days}}) for gap in gaps]
+
+
+def month_rows(
+    connection: Connection, data_type: str, months: Sequence[date], *, is_once: bool = False
+) -> dict[date, int]:
+    """Rows that a type of prices holds of UTC months, by their first days; empty where that takes long to count.
+
+    `is_once` is for whoever asks seldom: then it may take some seconds.
+    """
+    at_most = _MOST_COUNTED_ONCE if is_once else _MOST_COUNTED
+    parameters = {"data_type": data_type, "months": list(months), "at_most": at_most}
+    return {row.month: row.rows for row in connection.execute(query("checks.month_rows"), parameters)}
+
+
+def total_rows(connection: Connection, data_type: str, *, is_once: bool = False) -> int | None:
+    """Rows of the history of a type, or its documents; None where that takes long to count.
+
+    `is_once` is as for `month_rows`.
+    """
+    at_most = _MOST_COUNTED_ONCE if is_once else _MOST_COUNTED
+    parameters = {"data_type": data_type, "at_most": at_most}
+    rows = int(connection.execute(query("checks.total_rows"), parameters).scalar_one())
+    return rows if rows <= at_most else None
+
+
+def lacking(connection: Connection, data_type: str, months: Sequence[date]) -> dict[date, Lacking]:
+    """Who lacks what of UTC months of a type, by their first days."""
+    rows = connection.execute(query("checks.lacking"), {"data_type": data_type, "months": list(months)})
+    return {row.month: Lacking(row.lacking, row.instruments) for row in rows}
+
+
+def is_anything_stored(connection: Connection) -> bool:
+    """True once there is a price."""
+    return bool(connection.execute(query("checks.is_anything_stored")).scalar_one())
+
+
+def fetched(connection: Connection, data_types: Sequence[str]) -> set[str]:
+    """Those of the types of which anything was ever fetched."""
+    return set(connection.execute(query("checks.fetched_types"), {"data_types": list(data_types)}).scalars())
+
+
+def portrait(connection: Connection, data_type: str) -> Portrait | None:
+    """What the plot of a type shows; None while it has no price."""
+    rows = connection.execute(query("checks.portrait"), {"data_type": data_type}).all()
+    if not rows:
+        return None
+    values = [Portrayed(row.observed_at, to_decimal(row.amount, row.scale), row.is_revised) for row in rows]
+    parameters = {
+        "data_type": data_type,
+        "symbol": rows[-1].symbol,
+        "first_day": values[0].at.date(),
+        "last_day": values[-1].at.date(),
+    }
+    known = connection.execute(query("checks.portrait_gaps"), parameters).all()
+    gaps = [(row.first_day, row.last_day) for row in known if row.first_day is not None] if known else None
+    return Portrait(rows[-1].symbol, rows[-1].currency, values, gaps)
+
+
+def served(connection: Connection, data_type: str) -> list[Served]:
+    """How a type served its viewers over the last day, each five minutes, oldest first."""
+    rows = connection.execute(query("checks.freshness_samples"), {"data_type": data_type}).mappings()
+    return [Served(**row) for row in rows]

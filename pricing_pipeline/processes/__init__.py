@@ -1,0 +1,1 @@
+"""Processes and files of a running pipeline. Nothing here knows the database."""

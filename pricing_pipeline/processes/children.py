@@ -1,0 +1,259 @@
+"""The processes under a supervisor: how one is described, run, and started again after it died or fell silent.
+
+Which processes there are and when all of them stop is the supervisor's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pricing_pipeline.errors import PricingError, SupervisorError
+from pricing_pipeline.processes import guardian
+from pricing_pipeline.processes.home import temporary_folder
+from pricing_pipeline.processes.os_processes import child_setup, last_lines, open_log
+
+LOG = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds before a process that died is started again: the first time, doubling up to the longest."""
+STEADY_AFTER = 60.0
+"""A process that lived so many seconds starts over with the first pause."""
+ASKED_EVERY = 10.0
+"""Seconds between two questions whether a process still answers."""
+MOST_SILENCES = 3
+"""So many questions in a row without an answer end it."""
+SLOWEST_START = 180.0
+"""Seconds in which a process need not have answered for the first time."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A command to run and to keep running."""
+
+    name: str
+    argv: Sequence[str | Path]
+    env: Mapping[str, str]
+    """The whole environment of the command, but for TMPDIR, which is the home's."""
+    folder: Path | None = None
+    """Its working folder; ours when None."""
+    ready: Callable[[], bool] | None = None
+    """Tells whether it can be used; None: as soon as it runs."""
+    answers: Callable[[], bool] | None = None
+    """Tells, within seconds, whether it still does its work; None: as long as it runs."""
+    restart: bool = True
+    """Start it again whenever it ends."""
+    log_path: Path | None = None
+    """Gets standard output and error; `logs/<name>.log` in the home when None."""
+    death_signal: signal.Signals = signal.SIGTERM
+    """What it gets when the supervisor is killed. Its descendants get nothing: the guardian ends them."""
+
+
+class Service(Protocol):
+    """Something that runs a process of its own, such as the embedded database server."""
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def log_path(self) -> Path: ...
+    def launch(self) -> None: ...
+    def poll(self) -> int | None: ...
+    def is_ready(self) -> bool: ...
+    def stop(self) -> None: ...
+
+
+class Command:
+    """Runs a Child."""
+
+    def __init__(self, child: Child, home: Path) -> None:
+        self._child = child
+        self._home = home
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+        self.log_path = child.log_path or home / "logs" / f"{child.name}.log"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def launch(self) -> None:
+        log = open_log(self.log_path)
+        self._log_start = os.fstat(log).st_size
+        try:
+            self._process = subprocess.Popen(
+                self._child.argv,
+                env={
+                    **self._child.env,
+                    guardian.MARK: str(self._home),
+                    "TMPDIR": str(temporary_folder(self._home)),
+                },
+                cwd=self._child.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=child_setup(self._child.death_signal),
+            )
+        except OSError as error:
+            raise SupervisorError(
+                f"{self._child.name} cannot be started: {self._child.argv[0]}: {error.strerror}. "
+                "Install the project anew with `make install`."
+            ) from None
+        finally:
+            os.close(log)
+
+    def poll(self) -> int | None:
+        return self._process.poll() if self._process is not None else None
+
+    def is_ready(self) -> bool:
+        if (status := self.poll()) is not None:
+            raise SupervisorError(
+                f"{self._child.name} ended ({said(status)}) before it was ready. Its log {self.log_path} "
+                f"ends with:\n{last_lines(self.log_path, self._log_start)}"
+            )
+        return self._child.ready is None or self._child.ready()
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal the command; its whole session too where descendants cannot be found otherwise."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(number)
+        if number is signal.SIGKILL:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, number)
+
+    def stop(self) -> None:
+        self.send(signal.SIGTERM)
+
+    def end_group(self, number: signal.Signals) -> None:
+        """Signal the command and what it has started in its group; how it ends is noted as any death."""
+        if self.pid is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, number)
+
+
+@dataclass
+class Pulse:
+    """Whether a process still answers. One that lives and does not is ended, so that it is started again."""
+
+    answers: Callable[[], bool]
+    end: Callable[[signal.Signals], None]
+    asked_at: float = field(default_factory=time.monotonic)
+    silences: int = 0
+    silent_since: datetime | None = None
+    """Since when it gives no answer; None while it does, or has not begun to."""
+    _starts_until: float = field(default_factory=lambda: time.monotonic() + SLOWEST_START)
+
+    def begin(self, now: float) -> None:
+        """It was started anew."""
+        self.asked_at, self.silences, self.silent_since = now, 0, None
+        self._starts_until = now + SLOWEST_START
+
+    def feel(self, now: float) -> bool:
+        """Ask when that is due, and end what has been silent for too long; tell whether anything changed."""
+        if now - self.asked_at < ASKED_EVERY:
+            return False
+        self.asked_at = now
+        if self.answers():
+            was_silent, self.silences, self.silent_since = self.silences > 0, 0, None
+            self._starts_until = now
+            return was_silent
+        if now < self._starts_until:
+            return False
+        self.silences += 1
+        self.silent_since = self.silent_since or datetime.now(UTC)
+        if self.silences >= MOST_SILENCES:
+            # Runs in its group give their tasks back when asked to end. What is frozen does not hear that.
+            self.end(signal.SIGTERM if self.silences == MOST_SILENCES else signal.SIGKILL)
+        return True
+
+
+@dataclass
+class Watched:
+    """A service, how it has fared, and when to start it again."""
+
+    name: str
+    service: Service
+    restart: bool
+    pulse: Pulse | None = None
+    launched_at: float = field(default_factory=time.monotonic)
+    restarts: int = 0
+    pause: float = FIRST_PAUSE
+    """Seconds to wait after its next death."""
+    restart_at: float | None = None
+    """When to start it again, on the monotonic clock; None while it runs."""
+    is_over: bool = False
+    """It has ended and will not be started again."""
+
+    def look_after(self, now: float) -> bool:
+        """Note its death, or start it again when that is due; tell whether anything changed."""
+        if self.is_over:
+            return False
+        if self.restart_at is not None:
+            return now >= self.restart_at and self._launch_again(now)
+        if self.service.poll() is not None:
+            return self._note_death(now)
+        return self.pulse is not None and self._feel(self.pulse, now)
+
+    @property
+    def due_at(self) -> float | None:
+        """When it is to be looked after next, on the monotonic clock; None: when it dies."""
+        if self.restart_at is None and not self.is_over and self.pulse is not None:
+            return self.pulse.asked_at + ASKED_EVERY
+        return self.restart_at
+
+    def _feel(self, pulse: Pulse, now: float) -> bool:
+        changed = pulse.feel(now)
+        if changed and pulse.silences == 0:
+            LOG.warning("%s answers again", self.name)
+        elif changed:
+            end = "; it is ended, and starts again" if pulse.silences >= MOST_SILENCES else ""
+            LOG.warning("%s runs and does not answer (%d times in a row)%s", self.name, pulse.silences, end)
+        return changed
+
+    def _note_death(self, now: float) -> bool:
+        status = said(self.service.poll())
+        if not self.restart:
+            self.is_over = True
+            LOG.info("%s has ended (%s)", self.name, status)
+            return True
+        if now - self.launched_at >= STEADY_AFTER:
+            self.pause = FIRST_PAUSE
+        LOG.warning("%s ended (%s); it starts again in %g s", self.name, status, self.pause)
+        self._wait(now)
+        return True
+
+    def _launch_again(self, now: float) -> bool:
+        self.restarts += 1
+        self.launched_at = now
+        try:
+            self.service.launch()
+        except (PricingError, OSError) as error:
+            LOG.warning("%s does not start again: %s Next try in %g s", self.name, error, self.pause)
+            self._wait(now)
+        else:
+            self.restart_at = None
+            if self.pulse is not None:
+                self.pulse.begin(now)
+        return True
+
+    def _wait(self, now: float) -> None:
+        self.restart_at = now + self.pause
+        self.pause = min(self.pause * 2, LONGEST_PAUSE)
+
+
+def said(status: int | None) -> str:
+    """Put an exit status into words."""
+    if status is not None and status < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"

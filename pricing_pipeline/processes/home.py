@@ -1,0 +1,181 @@
+"""The home folder as the place of one running pipeline: making, locking and tidying it, and saying what runs there."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.processes.os_processes import is_alive
+from pricing_pipeline.processes.own_files import foreign_hand, replace_own
+
+_TEMPORARY = "pricing-tmp"
+"""A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
+_LONGEST_SOCKET = 100
+"""Bytes of a unix socket's path that every kernel takes."""
+_LONGEST_TEMPORARY = len("/pymp-12345678/listener-12345678")
+"""Of a socket in the temporary folder, below it; Dagster's are shorter."""
+
+
+def prepare_home(home: Path) -> None:
+    """Make the home if need be.
+
+    Raises SupervisorError in one sentence when it cannot be written, or when others decide what is in it: keys and
+    programs are read from there.
+    """
+    try:
+        _make(home)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+        if (fault := foreign_hand(home)) is not None:
+            raise SupervisorError(f"the home {home} {fault}. Or set PRICING_HOME to a folder of yours.")
+        (home / "logs").mkdir(exist_ok=True)
+        (home / "logs").chmod(0o700)
+    except OSError as error:
+        raise SupervisorError(
+            f"the home {home} cannot be written ({error.strerror}); set PRICING_HOME to a folder of yours."
+        ) from None
+
+
+def _make(home: Path) -> None:
+    if not home.is_dir():
+        before = os.umask(0o022)
+        try:
+            home.mkdir(parents=True, exist_ok=True)  # somebody else may be quicker
+        finally:
+            os.umask(before)
+        # A server started by root runs as another user, which must be able to pass.
+        home.chmod(0o711 if os.geteuid() == 0 else 0o700)
+    mode = home.stat().st_mode
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP and home.stat().st_uid == os.geteuid():
+        # Mostly the group is the user's own: many systems make folders so.
+        home.chmod(stat.S_IMODE(mode & ~stat.S_IWGRP))
+
+
+def code_socket(home: Path) -> Path:
+    """Where the code server listens: in the home, or elsewhere in a private folder when the path is too long."""
+    path = home / "code.sock"
+    return path if _fits(path) else _elsewhere(home) / path.name
+
+
+def temporary_folder(home: Path) -> Path:
+    """The folder for what processes of the home keep for a while, made if need be; elsewhere likewise."""
+    folder = home / _TEMPORARY
+    if not _fits(folder, _LONGEST_TEMPORARY):
+        folder = _elsewhere(home) / folder.name
+    _make_private(folder)
+    return folder
+
+
+def tidy_home(home: Path) -> None:
+    """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
+    (home / "code.sock").unlink(missing_ok=True)
+    for folder in (home / _TEMPORARY, _name_elsewhere(home)):
+        if folder.is_symlink():
+            folder.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fits(path: Path, room: int = 0) -> bool:
+    return len(os.fsencode(path)) + room <= _LONGEST_SOCKET
+
+
+def _elsewhere(home: Path) -> Path:
+    folder = _name_elsewhere(home)
+    _make_private(folder)
+    if folder.is_symlink() or foreign_hand(folder) is not None:
+        raise SupervisorError(f"{folder} is somebody else's; set PRICING_HOME to a shorter path.")
+    return folder
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise SupervisorError(f"the folder {folder} cannot be made: {error.strerror}.") from None
+
+
+def _name_elsewhere(home: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
+
+
+def lock_home(home: Path, patience: float) -> int:
+    """Lock the home for this process and return the descriptor that holds the lock.
+
+    Waits up to `patience` seconds while what an earlier, killed supervisor left is being cleaned up.
+    Raises SupervisorError when a supervisor runs there.
+    """
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = _owner(descriptor)
+            if owner is not None and is_alive(owner):
+                os.close(descriptor)
+                raise SupervisorError(
+                    f"a pipeline is already running in {home} (pid {owner}); stop it or set PRICING_HOME."
+                ) from None
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise SupervisorError(
+                    f"processes of an earlier run in {home} are still ending; try again in a moment."
+                ) from None
+            time.sleep(0.05)
+        else:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+
+
+def running_pid(home: Path) -> int | None:
+    """Return the pid of the supervisor that runs in `home`; None when none does."""
+    try:
+        descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = _owner(descriptor)
+        return owner if owner is not None and is_alive(owner) else None
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def write_state(home: Path, state: dict[str, Any]) -> None:
+    """Replace `state.json` in one step, so that a reader never sees half of it."""
+    replace_own(home / "state.json", json.dumps(state, indent=2))
+
+
+def read_state(home: Path) -> dict[str, Any] | None:
+    """Return what the supervisor that runs in `home` has written about itself; None when none runs.
+
+    Keys: `pid`, `started_at` (ISO 8601, UTC), `processes` (by name: `pid`, None while it is down; `restarts`;
+    `silent_since`, None unless it runs and does not answer; `log`), and whatever was recorded, such as `urls`.
+    """
+    pid = running_pid(home)
+    if pid is None:
+        return None
+    try:
+        state: dict[str, Any] = json.loads((home / "state.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return state if state.get("pid") == pid else None
+
+
+def _owner(lock: int) -> int | None:
+    content = os.pread(lock, 20, 0).strip()
+    return int(content) if content.isdigit() else None

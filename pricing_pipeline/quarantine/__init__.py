@@ -1,0 +1,1 @@
+"""Values that are not believed: judged, kept, shown, decided on."""

@@ -1,0 +1,165 @@
+"""What of an answer is believed: `plausibility.judge` with what the database knows, and what becomes of the rest.
+
+Nothing is written here; settling.py stores what is believed and has the quarantine keep what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.domain.answers import (
+    Answer,
+    FailureKind,
+    Observation,
+    RejectedValue,
+    Stored,
+    SymbolFailure,
+)
+from pricing_pipeline.domain.bars import by_symbol, of_symbols
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.prices import known_values
+from pricing_pipeline.prices.rebasing import Turn
+from pricing_pipeline.providers.base import capped
+from pricing_pipeline.providers.values import midnight, to_enter
+from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
+from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline.validation.restatement import Restatement, RestatementKind
+
+_OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
+
+
+def judged(
+    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
+) -> dict[str, Verdict]:
+    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
+    found = verdicts(call, given, known)
+    doubted = [symbol for symbol, verdict in found.items() if verdict.held]
+    if doubted:
+        rows = of_symbols(given, doubted)
+        more = with_proofs(connection, call, rows, known)
+        for symbol, witnesses in held_values.witnesses(connection, call, doubted).items():
+            more[symbol] = replace(more.get(symbol, known[symbol]), witnesses=witnesses)
+        found |= verdicts(call, of_symbols(rows, more), more)
+        released = held_values.released(connection, call, doubted)
+        for verdict in (found[symbol] for symbol in doubted if released):
+            believed = [
+                one.observation
+                for one in verdict.held
+                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
+            ]
+            verdict.held = [one for one in verdict.held if one.observation not in believed]
+            verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
+    return found
+
+
+def with_proofs(
+    connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
+) -> dict[str, Known]:
+    """What is known, with what may prove a doubted move: its trading, another provider. Of those that have any."""
+    rivals = held_values.rivals(connection, call, rows)
+    trading = known_values.trading(connection, call, rows)
+    return {
+        symbol: replace(known[symbol], unsettled=rivals.get(symbol, {}), trading=trading.get(symbol, ()))
+        for symbol in rivals.keys() | trading.keys()
+    }
+
+
+def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+    """What of the values can be believed, by symbol, without asking what was doubted before."""
+    is_latest = call.window is None
+    return {
+        symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
+        for symbol, rows in by_symbol(given).items()
+    }
+
+
+def is_level_doubted(verdict: Verdict | None) -> bool:
+    """Whether values are held for standing on another level than the others."""
+    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
+
+
+def doubts(
+    answer: Answer,
+    verdicts: Mapping[str, Verdict],
+    ids: Mapping[str, int],
+    actions: Iterable[RejectedValue] = (),
+) -> list[Doubted | RejectedValue | SymbolFailure]:
+    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole.
+
+    `actions` are those of the answer that cannot be true.
+    """
+    rejected = capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
+    shown = {value.symbol for value in rejected}
+    whole = [
+        failure
+        for failure in answer.failures
+        if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
+    ]
+    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
+
+
+def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
+    """Days that came divided by a split that is not confirmed are asked for again once a person has entered it."""
+    if answer.unconfirmed is None:
+        return
+    split = answer.unconfirmed.splits[0]
+    verdict = verdicts.get(split.symbol)
+    if verdict is not None and verdict.other_basis:
+        times = frozenset({midnight(split.ex_on)})
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, Decimal(abs(1 / split.shares - 1)), Decimal(split.shares)
+        )
+
+
+def unserved(
+    call: Call,
+    answer: Answer,
+    verdicts: Mapping[str, Verdict],
+    stored: Mapping[str, Stored],
+    turns: Mapping[str, Turn],
+    asked: Container[str],
+) -> list[SymbolFailure]:
+    """Symbols of which values came, and of which none serves; but for those of which all days are asked for instead."""
+    failures = []
+    for symbol, verdict in verdicts.items():
+        row = stored.get(symbol)
+        if (
+            symbol in asked
+            or (row is not None and not row.is_stale_source)
+            or (row is None and verdict.confirmed)
+        ):
+            continue
+        if verdict.held:
+            kind = FailureKind.IMPLAUSIBLE
+            message = (
+                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
+                "`pricing-pipeline quarantine list` shows them."
+            )
+        elif row is not None:
+            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+        elif answer.unconfirmed is not None:
+            kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
+            message = (
+                f"{call.provider} divides the days of {symbol} before {split.ex_on} by a split of {split.new_shares:f} "
+                f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
+                "Then they are asked for again by themselves."
+            )
+        elif symbol in turns and turns[symbol].is_asked:
+            kind = FailureKind.MISCONFIGURED
+            message = (
+                f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "
+                "whole history, asked for less than a day ago, has not settled it. Backfill them again in a day."
+            )
+        else:
+            kind = FailureKind.MISCONFIGURED
+            message = (
+                f"{call.provider} adjusts the history of {symbol} otherwise than the one that is stored, so its past "
+                "cannot be mixed with it. Route it to a provider of the same adjustment."
+            )
+        failures.append(SymbolFailure(symbol, kind, message))
+    return failures

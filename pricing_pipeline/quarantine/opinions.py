@@ -1,0 +1,216 @@
+"""Second opinions: another provider is asked about held values, once, by workers or when a person wants to know.
+
+The database grants the call within the provider's limits, quota and breaker, as it grants every other; what comes is
+kept beside the held values and is never stored as a price.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import FailureKind, Observation
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import (
+    KeyRefused,
+    PricingError,
+    ProviderDown,
+    ProviderError,
+    SchemaDrift,
+    Throttled,
+)
+from pricing_pipeline.providers.client import Fetched, ProviderClient
+from pricing_pipeline.queue import limits
+
+_KEY_REFUSED_PAUSE = 60.0
+_KINDS: tuple[tuple[type[ProviderError], FailureKind], ...] = (
+    (Throttled, FailureKind.THROTTLED),
+    (KeyRefused, FailureKind.KEY_REFUSED),
+    (SchemaDrift, FailureKind.SCHEMA_DRIFT),
+    (ProviderDown, FailureKind.PROVIDER_DOWN),
+)
+"""What says something about the provider or its key, and so counts for its breaker and pauses."""
+_NO_CLAIM = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What another provider said about a held value: a value with its time (UTC), or a `failure` in words.
+
+    `ratio` is the held value as a multiple of this one, on one basis, and `verdict` what that says: agrees (within a
+    tenth) or disagrees; None where they cannot be compared.
+    """
+
+    provider: str
+    call_id: int
+    asked_at: datetime
+    answered_at: datetime | None
+    observed_at: datetime | None
+    value: Decimal | None
+    currency: str | None
+    adjustment: str | None
+    ratio: Decimal | None
+    verdict: str | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A granted call about held values: it holds no task. `symbols` are those of the `value_ids`, each once."""
+
+    call: Call
+    value_ids: Sequence[int]
+    symbols: Sequence[str]
+
+
+def of(connection: Connection, value_ids: Collection[int]) -> Mapping[int, list[Opinion]]:
+    """What is known already of what others say about some held values, by their ids."""
+    found: defaultdict[int, list[Opinion]] = defaultdict(list)
+    for row in connection.execute(query("opinions.of"), {"value_ids": list(value_ids)}).mappings():
+        given = dict(row)
+        found[given.pop("value_id")].append(Opinion(**given))
+    return found
+
+
+def due(connection: Connection) -> list[str]:
+    """Providers that are to be asked about held values now."""
+    return list(connection.execute(query("opinions.due")).scalars())
+
+
+def claim(
+    connection: Connection,
+    provider: str,
+    worker: str,
+    keys: Collection[str],
+    *,
+    run_id: str | None = None,
+    only_value: int | None = None,
+) -> Question | str:
+    """Take one call of a provider about held values that wait for it; else why not now, in words.
+
+    Commit before making it. `only_value` asks about that one, whatever waits.
+    """
+    parameters = {
+        "provider": provider,
+        "worker": worker,
+        "keys": sorted(keys),
+        "run_id": run_id,
+        "only_value": only_value,
+    }
+    row = connection.execute(query("opinions.claim"), parameters).one()
+    if row.refusal is not None:
+        return str(row.refusal)
+    call = Call(
+        id=row.call_id,
+        provider=provider,
+        key_name=row.key_name,
+        data_type=row.data_type,
+        fetcher=Fetcher(row.fetcher),
+        window=None if row.day is None else Window(row.day, row.day),
+        tasks=(),
+        claim_token=_NO_CLAIM,
+        claimed_at=row.claimed_at,
+    )
+    return Question(call, row.value_ids, row.symbols)
+
+
+def put(engine: Engine, client: ProviderClient, question: Question) -> int:
+    """Make the call of a question and keep what came of it; returns the bytes that crossed the wire.
+
+    10 s at most, and no error of the provider is raised: it is kept as the answer.
+    """
+    call = question.call
+    try:
+        fetched = client.fetch(
+            call.fetcher, question.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+        )
+    except PricingError as error:
+        return _note_failure(engine, call, error)
+    _note(engine, question, fetched)
+    return fetched.wire_bytes
+
+
+def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, worker: str) -> str | None:
+    """Ask the next provider of a held value's route now; returns why nobody may be asked, else None.
+
+    Makes one call, of 10 s at most. `of` tells what came of it.
+    """
+    with engine.begin() as connection:
+        row = connection.execute(query("opinions.second_provider"), {"value_id": value_id}).one_or_none()
+        if row is None:
+            return "there is no such value"
+        if row.provider is None:
+            return (
+                f"no other provider than {row.sent_by} is routed to {row.data_type}; add one to "
+                "pricing.provider_routing with a higher rank"
+            )
+        keys = clients[row.provider].key_names
+        question = claim(connection, row.provider, worker, keys, only_value=value_id)
+    if isinstance(question, str):
+        return question
+    put(engine, clients[row.provider], question)
+    return None
+
+
+def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
+    call, answer = question.call, fetched.answer
+    found: dict[str, Observation] = {}
+    for row in sorted(answer.observations, key=lambda one: one.observed_at):
+        found[row.symbol] = row
+    reasons = {failure.symbol: failure.message for failure in answer.failures}
+    said = [found.get(symbol) for symbol in question.symbols]
+    with engine.begin() as connection:
+        connection.execute(
+            query("opinions.note"),
+            {
+                "call_id": call.id,
+                "symbols": list(question.symbols),
+                "times": [row and row.observed_at for row in said],
+                "said": [row and row.close for row in said],
+                "currencies": [row and row.currency for row in said],
+                "adjustments": [row and row.adjustment.value for row in said],
+                "failures": [
+                    None
+                    if row is not None
+                    else reasons.get(symbol, f"{call.provider} has no value of {symbol} for that time")
+                    for symbol, row in zip(question.symbols, said, strict=True)
+                ],
+            },
+        )
+        limits.settle(
+            connection,
+            call.id,
+            "ok",
+            http_status=fetched.http_status,
+            wire_bytes=fetched.wire_bytes,
+            units_left=fetched.units_left,
+        )
+
+
+def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
+    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
+    wire_bytes = getattr(error, "wire_bytes", 0)
+    with engine.begin() as connection:
+        connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": str(error)})
+        limits.settle(
+            connection,
+            call.id,
+            "failed",
+            http_status=getattr(error, "http_status", None),
+            wire_bytes=wire_bytes,
+            error=str(error),
+            kind=kind,
+        )
+        if isinstance(error, Throttled | KeyRefused):
+            pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
+            limits.throttle(connection, call.provider, call.key_name, pause, str(error))
+    return int(wire_bytes)

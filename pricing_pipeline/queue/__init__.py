@@ -1,0 +1,1 @@
+"""Tasks, and how many calls each provider may make now."""

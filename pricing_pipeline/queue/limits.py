@@ -1,0 +1,277 @@
+"""Rate limits and quota of providers, shared by all workers through the database."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.domain.answers import FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a provider still allows. Bytes are of the last 720 hours; units are the provider's own, over all keys.
+
+    `blocked_seconds` is set while every key is blocked after a refusal. `breaker` is closed, open or half_open;
+    `breaker_seconds` is the time until the next probe, or that a probe under way still has. `outages` says for what
+    it does not answer.
+    """
+
+    provider: str
+    quota_bytes: int
+    used_bytes: int
+    units_left: int
+    units_limit: int | None
+    blocked_seconds: float | None
+    blocked_reason: str | None
+    breaker: str
+    breaker_seconds: float | None
+    breaker_reason: str | None
+    outages: str | None
+    unannounced_calls: int
+    """Answers of the last 24 hours that came without a Content-Length; their bytes were counted as they arrived."""
+
+    @property
+    def stop(self) -> str | None:
+        """Why the provider is not called at all now, or does not answer, in a few words; None when it is well."""
+        if self.breaker == "half_open":
+            return f"{self.provider}: a probe is under way, after {self.breaker_reason}"
+        if self.breaker == "open":
+            wait = f"within {self.breaker_seconds:.0f} s" if self.breaker_seconds else "with the next task"
+            return (
+                f"{self.provider}: its breaker is open ({self.breaker_reason}); the next probe is made {wait}"
+            )
+        if self.blocked_seconds:
+            return f"{self.provider} is blocked for {self.blocked_seconds:.0f} s: {self.blocked_reason}"
+        if self.is_spent:
+            return f"{self.provider}: its quota of bytes is spent"
+        if self.outages:
+            return f"{self.provider}: {self.outages}"
+        return None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether its quota leaves nothing for anybody: even viewers stop at 95 %."""
+        return self.used_bytes >= self.quota_bytes // 100 * 95
+
+    @property
+    def quota_left_bytes(self) -> int:
+        return max(0, self.quota_bytes - self.used_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key by its name, and what may be done with it now."""
+
+    provider: str
+    key_name: str
+    is_active: bool
+    units_left: int
+    units_limit: int | None
+    blocked_seconds: float | None
+    blocked_reason: str | None
+
+
+_WINDOWS = {
+    None: "today",
+    1: "this second",
+    60: "in the last minute",
+    3600: "in the last hour",
+    86400: "in the last 24 hours",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a provider stands, for people.
+
+    `state` is a word of `pricing.why_not_called`, and `sentence` says it; both are None while it may be called.
+    `limits` hold units used, units allowed over all active keys, and the window in seconds (None = a calendar day).
+    """
+
+    provider: str
+    state: str | None
+    sentence: str | None
+    outages: str | None
+    quota_bytes: int
+    used_bytes: int
+    is_in_credits: bool
+    limits: Sequence[Mapping[str, int | None]] | None
+
+    @property
+    def said(self) -> str:
+        """What stops it, in a sentence."""
+        faults = [fault.rstrip(".") for fault in (self.sentence, self.outages) if fault]
+        if not faults:
+            return "It is called as its limits allow."
+        said = "; ".join(faults)
+        return f"{said[:1].upper()}{said[1:]}."
+
+    @property
+    def units_said(self) -> str:
+        """How much of its limits is used, such as "120 of 800 credits today"."""
+        unit = "credits" if self.is_in_credits else "calls"
+        spent = (
+            f"{limit['used']:,} of {limit['units']:,} {unit} {_window(limit['window_seconds'])}"
+            for limit in self.limits or ()
+        )
+        return ", ".join(spent) or "it has no rate limit"
+
+    @property
+    def quota_said(self) -> str:
+        """How much of its quota is used."""
+        return f"{_bytes(self.used_bytes)} of {_bytes(self.quota_bytes)} in the last 30 days"
+
+
+def _window(seconds: int | None) -> str:
+    return _WINDOWS.get(seconds, f"in the last {seconds} seconds")
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Unqueued:
+    """Pairs of a data type that are due and not queued, because the quota of their provider has no room for them."""
+
+    provider: str
+    data_type: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What watched and held pairs need of a provider at their TTLs, and what it allows.
+
+    Units are per minute (`units_allowed` is None without a limit), bytes per 30 days.
+    """
+
+    provider: str
+    pairs: int
+    units_needed: float
+    units_allowed: float | None
+    bytes_needed: int
+    bytes_allowed: int
+
+    @property
+    def excess(self) -> float:
+        """How many times more is needed than is allowed; 1 or less is well."""
+        of_units = self.units_needed / self.units_allowed if self.units_allowed else 0.0
+        if self.bytes_allowed == 0:  # a quota of a few bytes
+            return math.inf if self.bytes_needed else of_units
+        return max(of_units, self.bytes_needed / self.bytes_allowed)
+
+    @property
+    def warning(self) -> str | None:
+        """By how much the provider falls short, and what to do; None when it does not."""
+        faults = []
+        if self.units_allowed is not None and self.units_needed > self.units_allowed:
+            faults.append(
+                f"{_few_digits(self.units_needed)} units a minute, and {_few_digits(self.units_allowed)} are allowed"
+            )
+        if self.bytes_needed > self.bytes_allowed:
+            faults.append(
+                f"{self.bytes_needed:,} bytes in 30 days, and its quota leaves {self.bytes_allowed:,}"
+            )
+        if not faults:
+            return None
+        lateness = (
+            "not be refreshed at all"
+            if self.excess == math.inf
+            else f"be up to {_few_digits(self.excess)} times as old as promised"
+        )
+        return (
+            f"{self.provider} cannot serve the {self.pairs} watched or held pairs at their TTLs: they need "
+            f"{'; and '.join(faults)}. Prices will {lateness}. "
+            "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
+        )
+
+
+def _few_digits(figure: float) -> str:
+    """Three digits that tell, and never an exponent."""
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
+
+
+def settle(
+    connection: Connection,
+    call_id: int,
+    outcome: str,
+    *,
+    http_status: int | None,
+    wire_bytes: int,
+    error: str | None = None,
+    kind: FailureKind | None = None,
+    units_left: int | None = None,
+    is_held: bool = True,
+) -> None:
+    """Close a call and book the bytes that crossed the wire, once, as the last step of a transaction.
+
+    `kind` says why the call as a whole brought nothing, `units_left` what the provider says is left. What that
+    tells about the provider (breaker, pauses, pressure) counts only if the claim `is_held` still.
+    """
+    connection.execute(
+        query("limits.settle"),
+        {
+            "call_id": call_id,
+            "outcome": outcome,
+            "http_status": http_status,
+            "wire_bytes": wire_bytes,
+            "error": error,
+            "kind": kind.value if kind is not None and is_held else None,
+            "units_left": units_left,
+            "is_held": is_held,
+        },
+    )
+
+
+def note_unannounced(connection: Connection, call_id: int) -> None:
+    """Note that the answer of a call came without a length."""
+    connection.execute(query("limits.note_unannounced"), {"call_id": call_id})
+
+
+def throttle(
+    connection: Connection, provider: str, key_name: str, retry_after: float | None, reason: str
+) -> float:
+    """Stop all workers' calls with a key for a while; returns the pause in seconds."""
+    parameters = {"provider": provider, "key_name": key_name, "retry_after": retry_after, "reason": reason}
+    return float(connection.execute(query("limits.throttle"), parameters).scalar_one())
+
+
+def register_keys(connection: Connection, provider: str, names: Collection[str]) -> int:
+    """Say which keys a worker holds, so that they are claimed for; returns how many are new."""
+    parameters = {"provider": provider, "names": sorted(names)}
+    return int(connection.execute(query("limits.register_keys"), parameters).scalar_one())
+
+
+def allowances(connection: Connection) -> list[Allowance]:
+    """What each active provider still allows."""
+    return [Allowance(**row) for row in connection.execute(query("limits.quota")).mappings()]
+
+
+def standings(connection: Connection, providers: Collection[str]) -> list[Standing]:
+    """How some providers stand, switched off ones, too."""
+    rows = connection.execute(query("limits.standings"), {"providers": sorted(providers)}).mappings()
+    return [Standing(**row) for row in rows]
+
+
+def keys(connection: Connection) -> list[Key]:
+    """The keys of each active provider; one named `default` where none is written down."""
+    return [Key(**row) for row in connection.execute(query("limits.keys")).mappings()]
+
+
+def unqueued(connection: Connection) -> list[Unqueued]:
+    """What producers leave out for want of quota."""
+    return [Unqueued(**row) for row in connection.execute(query("limits.unqueued")).mappings()]
+
+
+def budgets(connection: Connection) -> list[Budget]:
+    """What is watched, against what each active provider allows."""
+    return [Budget(**row) for row in connection.execute(query("limits.budget")).mappings()]

@@ -1,0 +1,276 @@
+"""The fetch queue: a thin typed call for each change of a task. The rules are in db/functions/queue/queue.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from pricing_pipeline.db.engine import driver_rows, is_autocommitting
+from pricing_pipeline.db.query_loader import driver_query, query
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call, Task
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one task that a person wanted retried or cancelled; `live_id` does the same work now."""
+
+    task_id: int
+    outcome: str
+    live_id: int | None
+
+
+def claim(
+    connection: Connection,
+    provider: str,
+    worker: str,
+    max_calls: int,
+    run_id: str | None,
+    keys: Collection[str] | None = None,
+) -> list[Call]:
+    """Take as many tasks as the provider allows now, grouped into at most `max_calls` calls.
+
+    All are made with the key that has the most room, of `keys` if the worker holds only some. The calls are
+    logged and their units and bytes reserved; commit before making them. Where each statement is a transaction
+    of its own, that is done on return, and no other worker's claim has waited for this one to reach the disk.
+    """
+    is_alone = is_autocommitting(connection)
+    parameters = {
+        "provider": provider,
+        "worker": worker,
+        "max_calls": max_calls,
+        "run_id": run_id,
+        "keys": None if keys is None else sorted(keys),
+        "is_waited_for": not is_alone,
+    }
+    rows = driver_rows(connection, driver_query("queue.claim"), parameters)
+    if rows and is_alone:
+        # A call whose claim a crash could take back would be made a second time, beyond the limit.
+        driver_rows(connection, driver_query("queue.await_disk"), {})
+    return [_call(provider, *row) for row in rows]
+
+
+def held(connection: Connection, call: Call, ids: Iterable[int] | None = None) -> set[int]:
+    """Lock and return the tasks of a call, or of `ids`, that its claim still has: the fence before storing."""
+    wanted = call.task_ids if ids is None else ids
+    parameters = {"call_id": call.id, "ids": _array(wanted), "token": call.claim_token}
+    ((ids,),) = driver_rows(connection, driver_query("queue.held"), parameters)
+    return set(ids)
+
+
+def complete(connection: Connection, ids: Sequence[int], token: UUID) -> set[int]:
+    """Finish tasks; returns those the claim still held. A lost claim changes nothing."""
+    done = connection.execute(query("queue.complete"), {"ids": _array(ids), "token": token}).scalar_one()
+    return set(done)
+
+
+def finish(
+    connection: Connection,
+    call: Call,
+    ids: Sequence[int],
+    *,
+    http_status: int | None,
+    wire_bytes: int,
+    kind: FailureKind | None = None,
+    units_left: int | None = None,
+    is_held: bool = True,
+) -> set[int]:
+    """Finish tasks of an answered call and settle the call, in one statement; returns those the claim still held.
+
+    Beyond `ids`, the parameters are those of `limits.settle`.
+    """
+    parameters = {
+        "ids": _array(ids),
+        "token": call.claim_token,
+        "call_id": call.id,
+        "http_status": http_status,
+        "wire_bytes": wire_bytes,
+        "kind": kind.value if kind is not None and is_held else None,
+        "units_left": units_left,
+        "is_held": is_held,
+    }
+    ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
+    return set(done)
+
+
+def fail(
+    connection: Connection,
+    ids: Sequence[int],
+    token: UUID,
+    kind: FailureKind,
+    message: str,
+    *,
+    is_permanent: bool | None = None,
+    retry_after: float | None = None,
+) -> None:
+    """Record why tasks brought nothing: they are retried, snoozed or dead according to `kind`.
+
+    `retry_after` is in seconds and matters to snoozed tasks. A lost claim changes nothing.
+    """
+    connection.execute(
+        query("queue.fail"),
+        {
+            "ids": _array(ids),
+            "token": token,
+            "kind": kind.value,
+            "message": message,
+            "is_permanent": kind.is_permanent if is_permanent is None else is_permanent,
+            "retry_after": retry_after,
+        },
+    )
+
+
+def extend(connection: Connection, call: Call) -> set[int]:
+    """Renew the lease of a call's tasks; returns those the claim still holds."""
+    parameters = {"ids": _array(call.task_ids), "token": call.claim_token}
+    return set(connection.execute(query("queue.extend"), parameters).scalar_one())
+
+
+def release(
+    connection: Connection,
+    call: Call,
+    kind: FailureKind,
+    message: str,
+    *,
+    ids: Iterable[int] | None = None,
+    pause: float | None = None,
+) -> int:
+    """Give a call's tasks, or those of `ids`, back at no cost of an attempt; returns how many were still held.
+
+    `kind` and `message` go to the tasks' history. `pause` is in seconds; without it they are pending at once. Tasks
+    that another session has locked are passed over: they come back by their lease.
+    """
+    parameters = {
+        "ids": _array(call.task_ids if ids is None else ids),
+        "token": call.claim_token,
+        "kind": kind.value,
+        "message": message,
+        "pause": pause,
+    }
+    return int(connection.execute(query("queue.release"), parameters).scalar_one())
+
+
+def is_in_work(connection: Connection, call: Call) -> bool:
+    """Whether the call's claim still has a task of it, locked by whomever; waits for nobody."""
+    parameters = {"call_id": call.id, "ids": _array(call.task_ids), "token": call.claim_token}
+    return bool(connection.execute(query("queue.is_in_work"), parameters).scalar_one())
+
+
+def hold_log(connection: Connection, call: Call) -> None:
+    """Lock the row of a call: what is stored for a call that could not be settled would have no good call."""
+    connection.execute(query("queue.hold_log"), {"call_id": call.id})
+
+
+def be_brief(connection: Connection, *, milliseconds: int) -> None:
+    """Let this transaction wait for a lock of another session for a tenth of a second at most, but for the fence."""
+    connection.execute(query("queue.be_brief"), {"milliseconds": milliseconds})
+
+
+def task(connection: Connection, task_id: int) -> Mapping[str, Any] | None:
+    """Everything about one task: its row, its last call, and its pair's back-off; None when there is none."""
+    row = connection.execute(query("queue.show"), {"id": task_id}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def failed(connection: Connection, data_type: str | None, provider: str | None) -> list[int]:
+    """Failed tasks that nothing has settled since, of one data type and provider or of all; oldest first."""
+    parameters = {"data_type": data_type, "provider": provider}
+    return list(connection.execute(query("queue.failed"), parameters).scalars())
+
+
+def retry(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Make dead tasks pending again by hand, with all their attempts, and end their pairs' back-off.
+
+    Outcomes: retried, live_already, not_dead, retired, misconfigured, unknown.
+    """
+    rows = connection.execute(query("queue.retry"), {"ids": _array(ids)})
+    return [Outcome(row.task_id, row.outcome, row.live_id) for row in rows]
+
+
+def cancel(connection: Connection, ids: Sequence[int]) -> list[Outcome]:
+    """Cancel live tasks by hand, those in work too: their finish is refused. Their pairs rest for an hour.
+
+    Outcomes: cancelled, finished, unknown.
+    """
+    rows = connection.execute(query("queue.cancel"), {"ids": _array(ids)})
+    return [Outcome(row.task_id, row.outcome, None) for row in rows]
+
+
+def promote(connection: Connection) -> int:
+    """Make pending what has waited long enough; returns how many."""
+    return int(connection.execute(query("queue.promote")).scalar_one())
+
+
+def tend_outages(connection: Connection) -> int:
+    """Have providers that do not answer asked once a minute, and bring back what waits for those that answer again.
+
+    Returns how many pairs and tasks came back.
+    """
+    return int(connection.execute(query("queue.tend_outages")).scalar_one())
+
+
+class ProviderWithWork(NamedTuple):
+    """A provider that has pending tasks: how many calls it may have in flight, and its most urgent task's priority."""
+
+    provider: str
+    max_in_flight: int
+    priority: int
+
+
+def providers_with_work(connection: Connection) -> list[ProviderWithWork]:
+    """Providers that have pending tasks, those with the most urgent one first."""
+    rows = driver_rows(connection, driver_query("queue.providers_with_work"), {})
+    return [ProviderWithWork(*row) for row in rows]
+
+
+def is_busy(connection: Connection) -> bool:
+    """True while any task is live or anyone watches anything."""
+    return bool(connection.execute(query("queue.is_busy")).scalar_one())
+
+
+def depth(connection: Connection) -> list[Mapping[str, Any]]:
+    """Live tasks by data type, provider and status, with the age of the oldest in seconds."""
+    return [dict(row) for row in connection.execute(query("queue.depth")).mappings()]
+
+
+def tasks(connection: Connection, statuses: Sequence[str], at_most: int) -> list[Mapping[str, Any]]:
+    """Tasks in these states: live ones in claim order, then the newest finished ones."""
+    parameters = {"statuses": list(statuses), "at_most": at_most}
+    return [dict(row) for row in connection.execute(query("queue.list"), parameters).mappings()]
+
+
+def _array(ids: Iterable[int]) -> str:
+    """The ids as PostgreSQL spells an array: adapting a list of them costs the driver ten times as much."""
+    return f"{{{','.join(map(str, ids))}}}"
+
+
+def _call(
+    provider: str,
+    call_id: int,
+    key_name: str,
+    data_type: str,
+    fetcher: str,
+    window_start: date | None,
+    window_end: date | None,
+    claim_token: UUID,
+    claimed_at: datetime,
+    *tasks: Sequence[Any],
+) -> Call:
+    return Call(
+        id=call_id,
+        provider=provider,
+        key_name=key_name,
+        data_type=data_type,
+        fetcher=Fetcher(fetcher),
+        window=None if window_start is None or window_end is None else Window(window_start, window_end),
+        tasks=tuple(map(Task, *tasks)),
+        claim_token=claim_token,
+        claimed_at=claimed_at,
+    )

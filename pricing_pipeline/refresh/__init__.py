@@ -1,0 +1,1 @@
+"""The work of a drain: claim, call, check, store, finish."""

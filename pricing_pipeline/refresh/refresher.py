@@ -1,0 +1,478 @@
+"""The use case: claim what providers allow, call them, check, store, settle.
+
+One `Refresher` holds all fetch logic of a process: one pool of threads for calls, one pool of database
+connections, one order of priority over all data types. It knows neither Dagster nor any one provider.
+Nothing here decides on limits or retries: the database does, so that all processes agree.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_locked
+from pricing_pipeline.db.engine import KeptSession, autocommitting
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.wakeup import WakeUp
+from pricing_pipeline.demand import backfills, staleness, viewers
+from pricing_pipeline.demand.backfills import Backfill, Progress
+from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.errors import (
+    ClientFault,
+    DatabaseError,
+    Misconfigured,
+    PricingError,
+    ProviderError,
+    ReadReplica,
+    SettingsError,
+)
+from pricing_pipeline.providers.base import key_setting
+from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
+from pricing_pipeline.quarantine import opinions, reviews
+from pricing_pipeline.quarantine.opinions import Question
+from pricing_pipeline.queue import limits, task_queue
+from pricing_pipeline.queue.fair_order import FairOrder
+from pricing_pipeline.refresh import settling
+from pricing_pipeline.refresh.tally import Tally
+from pricing_pipeline.registry import data_type_registry
+
+MAX_IN_FLIGHT = 10
+"""Calls in flight at once, over all providers of this process."""
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+_TICK_SECONDS = 1.0
+_POLL_SECONDS = 0.25
+"""How often to look for work of which no wake-up told."""
+_EXTEND_SECONDS = 5.0
+_IDLE_SECONDS = 3.0
+_STOP_SECONDS = 2.0
+"""How long calls in flight may still end when the worker is told to stop; then their tasks are given back."""
+_EXTEND_LEASES_SECONDS = 15.0
+_SETTLED_AT_ONCE = 4
+"""Answers that are stored at the same time. Each session of more would first plan all statements, for 25 ms, and then
+wait for the others."""
+_LONGEST_CALL_SECONDS = 300.0
+"""A call older than that hangs for good: its lease is left to run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A call that a thread is making, and when it began by the process's monotonic clock."""
+
+    call: Call
+    began: float
+
+
+OnProgress = Callable[[Progress], None]
+Report = Callable[[Sequence[Tally]], None]
+"""Receives what was done since the last report, by data type; called from the draining thread."""
+
+
+class Refresher:
+    """Drains the queue through provider clients. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clients: Mapping[str, ProviderClient],
+        *,
+        worker: str,
+        run_id: str | None = None,
+        on_report: Report = lambda tallies: None,
+        report_every: float = 20.0,
+    ) -> None:
+        self._engine = engine
+        self._autocommit = autocommitting(engine)
+        self._clients = clients
+        self._worker = worker
+        self._run_id = run_id
+        self._on_report = on_report
+        self._report_every = report_every
+        self._pool = ThreadPoolExecutor(MAX_IN_FLIGHT, thread_name_prefix="call")
+        self._settling = threading.BoundedSemaphore(_SETTLED_AT_ONCE)
+        self._in_flight: dict[Future[Tally], _InFlight] = {}
+        self._woken, self._are_requests_told = threading.Event(), threading.Event()
+        self._order = FairOrder()
+        self._wake_up: WakeUp | None = None
+        self._own, self._second = KeptSession(self._autocommit), KeptSession(self._autocommit)
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="check")
+        self._tallies: dict[str, Tally] = {}
+        self._last_report = self._last_tick = self._last_extend = 0.0
+        self._are_keys_known = False
+
+    def __enter__(self) -> Refresher:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for calls in flight (10 s at most each) and end the threads."""
+        if self._wake_up is not None:
+            self._wake_up.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._helper.shutdown(wait=True, cancel_futures=True)
+
+    def drain(self, seconds: int) -> bool:
+        """Work for `seconds`, or until nobody watches and nothing is queued; False if another drain works.
+
+        Raises ReadReplica when the database takes no writes.
+
+        A lease in the database tells the sensor that this drain is alive and when it ends, so that
+        its successor starts in time.
+        """
+        # Each statement is a transaction of its own: a process that is frozen between two holds nothing.
+        with self._autocommit.connect() as connection:
+            parameters = {"worker": self._worker, "run_id": self._run_id, "seconds": seconds}
+            drain_id = connection.execute(query("drains.begin"), parameters).scalar_one()
+        if drain_id is None:
+            return False
+        ends = time.monotonic() + seconds
+        last_busy = time.monotonic()
+        next_extend = 0.0
+
+        def is_over() -> bool:
+            nonlocal last_busy, next_extend
+            now = time.monotonic()
+            if now >= next_extend:
+                with self._autocommit.connect() as connection:
+                    connection.execute(query("drains.extend"), {"drain_id": drain_id})
+                    if self._in_flight or task_queue.is_busy(connection):
+                        last_busy = now
+                next_extend = now + min(_EXTEND_SECONDS, _IDLE_SECONDS / 2)
+            return now >= ends or now - last_busy > _IDLE_SECONDS
+
+        try:
+            self._work_until(is_over)
+        finally:
+            with self._autocommit.connect() as connection:
+                connection.execute(query("drains.end"), {"drain_id": drain_id})
+        return True
+
+    def plan_backfill(self, data_type: str, window: Window, symbols: Sequence[str] | None = None) -> Backfill:
+        """Queue what is missing of a data type between two days, for all its instruments or some.
+
+        Raises SettingsError when no provider of the data type has the API key that it needs: tasks would wait for
+        one, and whoever follows the backfill with them.
+        """
+        # Its answers will be columns of numpy, which takes as long to import as the plan takes the database.
+        self._pool.submit(import_module, "numpy")
+        with self._autocommit.connect() as connection:
+            asked = [
+                p for p in data_type_registry.routes(connection).get(data_type, []) if p in self._clients
+            ]
+            if asked and not any(self._clients[provider].has_key for provider in asked):
+                raise SettingsError(
+                    f"{asked[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
+                    f"provider set-key {asked[0]}`, set {key_setting(asked[0])}, or set PRICING_SANDBOX=true."
+                )
+            row = connection.execute(
+                query("backfill.plan"),
+                {
+                    "data_type": data_type,
+                    "first_day": window.start,
+                    "last_day": window.end,
+                    "symbols": None if symbols is None else list(symbols),
+                    "run_id": self._run_id,
+                },
+            ).one()
+        return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
+
+    def backfill(self, backfill: Backfill, on_progress: OnProgress = lambda progress: None) -> Progress:
+        """Work until every task of a backfill is finished, whoever finished it."""
+        return self.follow(lambda connection: backfills.progress(connection, backfill), on_progress)
+
+    def fetch_now(
+        self, data_type: str, symbols: Sequence[str] | None = None, on_progress: OnProgress = lambda _: None
+    ) -> Progress:
+        """Fetch what people watch or hold of a data type, or some of it, however fresh it is."""
+        with self._autocommit.connect() as connection:
+            tasks = staleness.fetch_now(connection, data_type, symbols)
+        return self.follow(lambda connection: Progress(*staleness.how_far(connection, tasks)), on_progress)
+
+    def follow(
+        self, ask: Callable[[Connection], Progress], on_progress: OnProgress = lambda progress: None
+    ) -> Progress:
+        """Work at the common queue, where live work goes first, until tasks are finished as `ask` tells."""
+        progress, asked = Progress(0, 0, 0), -_POLL_SECONDS
+
+        def is_over() -> bool:
+            nonlocal progress, asked
+            now = time.monotonic()
+            # After each call it took as long as to claim the next one.
+            if self._in_flight and now - asked < _POLL_SECONDS:
+                return False
+            with self._own.use() as connection:
+                progress, asked = ask(connection), now
+            on_progress(progress)
+            return progress.is_finished
+
+        self._work_until(is_over)
+        return progress
+
+    def progress(self, backfill: Backfill) -> Progress:
+        """How far a backfill is."""
+        with self._engine.begin() as connection:
+            return backfills.progress(connection, backfill)
+
+    def _work_until(self, is_over: Callable[[], bool]) -> None:
+        if self._wake_up is None:
+            self._wake_up = WakeUp(self._engine, self._hear)
+        try:
+            self._work(is_over)
+        except BaseException:  # Ctrl-C and Dagster's end of a run, too
+            self._give_back()
+            raise
+        finally:
+            self._own.close()
+            self._helper.submit(self._second.close).result()
+
+    def _work(self, is_over: Callable[[], bool]) -> None:
+        self._last_report = time.monotonic()
+        pause = 1.0
+        while True:
+            try:
+                if not self._are_keys_known:
+                    self._passing_over(self._register_keys)
+                if self._passing_over(is_over):
+                    break
+                for step in (self._tick, self._serve_requests, self._start_calls, self._extend_leases):
+                    self._passing_over(step)
+                pause = 1.0
+            except ReadReplica:
+                raise  # it was demoted: waiting here would be waiting for ever
+            except (DatabaseError, OperationalError) as error:
+                # The database will be back; what is claimed is recovered by its lease.
+                _LOG.warning("the database does not answer, trying again in %.0f s: %s", pause, error)
+                time.sleep(pause)
+                pause = min(pause * 2, 15.0)
+            self._collect(_POLL_SECONDS)
+            if time.monotonic() - self._last_report >= self._report_every:
+                self._report()
+        while self._in_flight:
+            self._collect(_POLL_SECONDS)
+        self._report()
+
+    def _passing_over(self, step: Callable[[], T]) -> T | None:
+        """Take a step; None when another session has locked what it needs. The other steps go on."""
+        try:
+            return step()
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+        _LOG.warning("a step is passed over, for another session has locked what it needs; %s", LOCKED_PAGE)
+        return None
+
+    def _register_keys(self) -> None:
+        with self._engine.begin() as connection:
+            for provider, client in sorted(self._clients.items()):
+                if client.key_names != {DEFAULT_KEY_NAME}:
+                    limits.register_keys(connection, provider, client.key_names)
+        self._are_keys_known = True
+
+    def _give_back(self) -> None:
+        """Before the worker stops: let calls end that are about to, and give back the tasks of the others.
+
+        An answer that comes later is refused by the fence, and only its bytes are booked.
+        """
+        wait(self._in_flight, timeout=_STOP_SECONDS)
+        self._collect(0.0)
+        left, self._in_flight = list(self._in_flight.values()), {}
+        for call in (one.call for one in left):
+            try:
+                settling.release(
+                    self._engine, call, FailureKind.WORKER_STOPPED, "the worker was told to stop"
+                )
+            except (DatabaseError, DBAPIError) as error:
+                _LOG.warning("the tasks of call %d come back by their lease: %s", call.id, error)
+
+    def _extend_leases(self) -> None:
+        """Keep the claims of calls that take long; one that hangs for good is left to recovery."""
+        now = time.monotonic()
+        if not self._in_flight or now - self._last_extend < _EXTEND_LEASES_SECONDS:
+            return
+        self._last_extend = now
+        for one in self._in_flight.values():
+            if _EXTEND_LEASES_SECONDS <= now - one.began <= _LONGEST_CALL_SECONDS:
+                with self._autocommit.connect() as connection:
+                    task_queue.extend(connection, one.call)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._last_tick < _TICK_SECONDS:
+            return
+        self._last_tick = now
+        self._check()
+        with self._own.use() as connection:
+            task_queue.promote(connection)
+            task_queue.tend_outages(connection)
+        self._start_calls()  # the duties that are due may take longer than a call
+        with self._own.use() as connection:
+            staleness.run_duties(connection)
+        reviews.judge_anew(self._engine)
+        self._ask_others()
+
+    def _hear(self) -> None:
+        """New work has come, or a client asks for some."""
+        self._are_requests_told.set()
+        self._woken.set()
+
+    def _serve_requests(self) -> None:
+        """Between two checks, serve what clients were heard to ask for."""
+        if self._are_requests_told.is_set():
+            self._are_requests_told.clear()
+            with self._own.use() as connection:
+                viewers.serve_requests(connection)
+
+    def _check(self) -> None:
+        """Queue what is due, in two sessions at once: each takes the data types that the other has not begun."""
+        helped = self._helper.submit(self._enqueue_due, self._second)
+        self._enqueue_due(self._own)
+        try:
+            helped.result()
+        except (DatabaseError, DBAPIError) as error:
+            _LOG.warning(
+                "a session that shared the staleness check failed, the next check does its part: %s", error
+            )
+
+    def _enqueue_due(self, session: KeptSession) -> None:
+        with session.use() as connection:
+            staleness.enqueue_due(connection)
+
+    def _ask_others(self) -> None:
+        """Have second providers asked about held values: one call of each at a time, with threads that are free."""
+        with self._own.use() as connection:
+            for provider in opinions.due(connection):
+                busy = sum(one.call.provider == provider for one in self._in_flight.values())
+                if provider not in self._clients or busy or len(self._in_flight) >= MAX_IN_FLIGHT:
+                    continue
+                question = opinions.claim(
+                    connection,
+                    provider,
+                    self._worker,
+                    self._clients[provider].key_names,
+                    run_id=self._run_id,
+                )
+                if isinstance(question, Question):
+                    self._submit(question.call, partial(self._put, question))
+
+    def _put(self, question: Question) -> Tally:
+        """Ask about held values; runs in a thread of the pool."""
+        call = question.call
+        wire_bytes = opinions.put(self._engine, self._clients[call.provider], question)
+        return Tally(call.data_type, calls=1, wire_bytes=wire_bytes, providers={call.provider})
+
+    def _submit(self, call: Call, work: Callable[[], Tally]) -> None:
+        future = self._pool.submit(work)
+        self._in_flight[future] = _InFlight(call, time.monotonic())
+        future.add_done_callback(lambda _: self._woken.set())
+
+    def _start_calls(self) -> None:
+        """Hand free threads to providers with work.
+
+        Only as many calls are claimed as can start now: a call that waited would reach the provider
+        long after its units were counted.
+        """
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            return
+        with self._own.use() as connection:
+            self._claim_calls(connection)
+
+    def _claim_calls(self, connection: Connection) -> None:
+        """First give each provider its fair share of the threads, then what is left to the most urgent work."""
+        now = time.monotonic()
+        busy = Counter(one.call.provider for one in self._in_flight.values())
+        waiting = {
+            one.provider: one
+            for one in task_queue.providers_with_work(connection)
+            if one.provider in self._clients and not self._order.is_passed_over(one.provider, now)
+        }
+        urgency = {name: one.priority for name, one in waiting.items()}
+        share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
+        for name in self._order.in_turn(waiting, busy, now):
+            free = min(self._free(), min(waiting[name].max_in_flight, share) - busy[name])
+            if free <= 0:
+                continue
+            calls = self._claim(connection, name, free)
+            busy[name] += len(calls)
+            if len(calls) < free:
+                del waiting[name]  # it allows no more now
+            else:  # what it has most urgent need not be what it can be asked for
+                urgency[name] = max(task.priority for task in calls[-1].tasks)
+        for name in sorted(waiting, key=lambda name: -urgency[name]):
+            free = min(self._free(), waiting[name].max_in_flight - busy[name])
+            if free > 0:
+                self._claim(connection, name, free)
+
+    def _free(self) -> int:
+        return MAX_IN_FLIGHT - len(self._in_flight)
+
+    def _claim(self, connection: Connection, provider: str, most: int) -> list[Call]:
+        """Claim and begin at most so many calls of a provider; none when another session has its row locked."""
+        self._order.has_turn(provider)
+        keys = self._clients[provider].key_names
+        try:
+            calls = task_queue.claim(connection, provider, self._worker, most, self._run_id, keys)
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+            self._order.pass_over(provider)
+            return []
+        self._order.is_free(provider)
+        for call in calls:
+            self._submit(call, partial(self._make, call))
+        return calls
+
+    def _collect(self, timeout: float) -> None:
+        """Wait until a call has ended, new work has come, or the time is over; count in what has ended."""
+        self._woken.wait(timeout)
+        self._woken.clear()
+        for future in [future for future in self._in_flight if future.done()]:
+            call = self._in_flight.pop(future).call
+            error = future.exception()
+            if error is not None:
+                # Its lease brings the tasks back; one bad call must not end the drain.
+                _LOG.error("call %d to %s could not be settled: %r", call.id, call.provider, error)
+                continue
+            self._tallies.setdefault(call.data_type, Tally(call.data_type)).add(future.result())
+
+    def _report(self) -> None:
+        self._last_report = time.monotonic()
+        tallies, self._tallies = self._tallies, {}
+        if tallies:
+            self._on_report([tallies[name] for name in sorted(tallies)])
+
+    def _make(self, call: Call) -> Tally:
+        """Make one call and settle it; runs in a thread of the pool."""
+        client = self._clients[call.provider]
+        try:
+            fetched = client.fetch(
+                call.fetcher, call.symbols, call.window, now=call.claimed_at, key_name=call.key_name
+            )
+        except ProviderError as error:
+            failure = error
+        except PricingError as error:
+            failure = Misconfigured(f"{call.provider} cannot be asked: {error}")
+        except Exception as error:  # a fault of ours must be as visible as one of theirs
+            _LOG.exception("call %d to %s failed on a fault of ours", call.id, call.provider)
+            failure = ClientFault(f"the call to {call.provider} failed on a fault of ours: {error!r}")
+        else:
+            return settling.settle_answer(
+                self._engine, call, fetched, autocommit=self._autocommit, turn=self._settling
+            )
+        return settling.settle_failure(self._engine, call, failure)

@@ -1,0 +1,105 @@
+"""The registry of data types and of providers. What a row means is documented in the database itself."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.db.rules import RULES
+from pricing_pipeline.domain.data_types import DataType, Fetcher
+from pricing_pipeline.errors import PricingError
+
+
+def active_data_types(connection: Connection) -> list[DataType]:
+    """Every active data type, by name."""
+    rows = connection.execute(query("registry.active")).mappings()
+    return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def version(connection: Connection) -> int:
+    """A number that grows with every change of the registry."""
+    return int(connection.execute(query("registry.version")).scalar_one())
+
+
+def is_empty(connection: Connection) -> bool:
+    """True for a database that holds no data type yet."""
+    return bool(connection.execute(query("registry.is_empty")).scalar_one())
+
+
+def has_providers(connection: Connection) -> bool:
+    """True once any provider is known, active or not."""
+    return bool(connection.execute(query("registry.has_providers")).scalar_one())
+
+
+def provider_urls(connection: Connection) -> dict[str, str]:
+    """Base URL of each active provider."""
+    rows = connection.execute(query("registry.providers")).mappings()
+    return {row["provider"]: row["base_url"] for row in rows}
+
+
+def routes(connection: Connection) -> dict[str, list[str]]:
+    """Active providers that serve each active data type, or some symbol of it."""
+    return {row.data_type: row.providers for row in connection.execute(query("registry.routes"))}
+
+
+def add_data_type(
+    connection: Connection,
+    data_type: str,
+    *,
+    fetcher: str,
+    ttl_minutes: int,
+    asset_class: str = "equity",
+    description: str = "",
+    schedule: str | None = None,
+    timezone: str = "UTC",
+    history_from: date | None = None,
+    background_ttl_minutes: int = 1440,
+    staleness_function: str = "",
+    owner: str | None = None,
+) -> None:
+    """Add a data type with one INSERT; its storage and route appear with it.
+
+    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
+    pairs that are held and not watched. `staleness_function` is_market_stale makes no call while a market is closed,
+    and asks for daily values when they should exist; is_data_stale goes by the TTL alone. Without one
+    daily values follow their market, and all else its TTL. `owner` is an email address or team:NAME.
+    Raises PricingError with the database's own reason when the row is refused.
+    """
+    try:
+        connection.execute(
+            query("registry.add"),
+            {
+                "data_type": data_type,
+                "description": description,
+                "asset_class": asset_class,
+                "fetcher": fetcher,
+                "ttl_minutes": ttl_minutes,
+                "strategy": "scheduled" if schedule else "on-demand",
+                "schedule": schedule,
+                "timezone": timezone,
+                "history_from": history_from,
+                "background_ttl_minutes": background_ttl_minutes,
+                "staleness_function": staleness_function,
+                "owner": owner,
+            },
+        )
+    except DBAPIError as error:
+        raise PricingError(f"the registry refused data type {data_type!r}: {reason(error)}") from error
+
+
+def reason(error: DBAPIError) -> str:
+    """The database's own sentence, with its hint, without the statement; of a constraint, what that asks for."""
+    diagnostics = getattr(error.orig, "diag", None)
+    message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
+    constraint = getattr(diagnostics, "constraint_name", None)
+    # What functions refuse they say in words; what a table refuses, PostgreSQL says by the constraint's name.
+    if constraint and f'"{constraint}"' in message:
+        message = RULES.get(
+            constraint,
+            f"{getattr(diagnostics, 'table_name', None) or 'the database'} does not take this value",
+        )
+    hint = getattr(diagnostics, "message_hint", None)
+    return f"{message}. {hint}" if hint else str(message)

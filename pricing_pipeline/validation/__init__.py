@@ -1,0 +1,1 @@
+"""What of an answer can be true. Pure functions: they know neither database nor network."""

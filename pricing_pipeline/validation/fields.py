@@ -1,0 +1,138 @@
+"""Which parts of a bar can be true beside its close. The close decides about the day, in plausibility.py.
+
+A source may send a high below the close, an open of another unit or a low of nearly nothing beside a close that is
+true. Such a part is left out, and the bar's `quality` says so. Of two parts that contradict each other and not the
+close, nothing tells which is true: both are left out. Pure functions; the rule is told to people in docs/truth.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from statistics import median
+
+from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.domain.bars import Bars
+from pricing_pipeline.domain.exact import do_fit
+from pricing_pipeline.validation.knowledge import Known
+
+_FARTHEST = 5
+"""How many times the close another price of its day may be, or the close it."""
+_CALM = 2
+"""The least of that, for an answer whose days are calm; they are known by so many:"""
+_MANY = 20
+_WIDE = 25
+"""How many times as wide as usual a day may be, of a long answer, where its close has not moved as far."""
+_BUSIEST = 10**6
+"""How many times the usual volume of a long answer one of its days may have."""
+_FAR_FROM_LAST = Decimal("1.5")
+"""The same for the last close: a price that has crashed, or soared, began its day there."""
+
+
+def are_sound(bars: Bars) -> bool:
+    """Whether every part of all bars can be true, seen over their columns; of bounds it knows nothing.
+
+    It may say no of bars of which each part is then believed, never yes of one that is not.
+    """
+    opens, highs, lows, closes = bars.opens, bars.highs, bars.lows, bars.closes
+    busiest = _busiest(bars.volumes[bars.volumes > 0].tolist())
+    return bool(
+        (lows <= opens).all()
+        and (lows <= closes).all()
+        and (opens <= highs).all()
+        and (closes <= highs).all()
+        and (highs <= _CALM * closes).all()
+        and (closes <= _CALM * lows).all()
+        and (busiest is None or bars.volumes.max() <= busiest)
+    )
+
+
+def with_sound_parts(known: Known, rows: Sequence[Observation]) -> list[Observation]:
+    """The bars of one symbol, the oldest first, each with those parts that can be true beside its close."""
+    found = []
+    last = _last_before(known, rows)
+    farthest, busiest = _farthest(rows), _busiest([float(row.volume) for row in rows if row.volume])
+    for row in rows:
+        found.append(_sound(known, row, last, farthest, busiest))
+        last = row.close
+    return found
+
+
+def _farthest(rows: Sequence[Observation]) -> Decimal:
+    """How many times the close other prices of these days may be: less than ever where many of them are calm."""
+    widths = [row.high / row.low for row in rows if row.high and row.low and row.high >= row.low]
+    if len(widths) < _MANY:
+        return Decimal(_FARTHEST)
+    return min(Decimal(_FARTHEST), max(Decimal(_CALM), 1 + _WIDE * (median(widths) - 1)))
+
+
+def _busiest(volumes: Sequence[float]) -> float | None:
+    """The most that one of these days can have traded; None where too few of them have."""
+    return _BUSIEST * median(volumes) if len(volumes) >= _MANY else None
+
+
+def _last_before(known: Known, rows: Sequence[Observation]) -> Decimal | None:
+    before = [point for point in known.anchors if rows and point.at < rows[0].observed_at]
+    return max(before, key=lambda point: point.at).value if before else None
+
+
+def _sound(
+    known: Known, row: Observation, last: Decimal | None, farthest: Decimal, busiest: float | None
+) -> Observation:
+    parts = {"open": row.open, "high": row.high, "low": row.low}
+    given = {name: value for name, value in parts.items() if value is not None}
+    faults: list[str] = []
+
+    def drop(names: Sequence[str], why: str) -> None:
+        faults.append(why)
+        for name in names:
+            del given[name]
+
+    for name, value in list(given.items()):
+        fault = _alone(known, row.close, value, last, farthest)
+        if fault is not None:
+            drop([name], f"{name} {value:f} is {fault}")
+    if "high" in given and given["high"] < row.close:
+        drop(["high"], f"high {given['high']:f} is below the close {row.close:f}")
+    if "low" in given and given["low"] > row.close:
+        drop(["low"], f"low {given['low']:f} is above the close {row.close:f}")
+    if "open" in given and "high" in given and given["open"] > given["high"]:
+        drop(["open", "high"], f"open {given['open']:f} is above high {given['high']:f}")
+    if "open" in given and "low" in given and given["open"] < given["low"]:
+        drop(["open", "low"], f"open {given['open']:f} is below low {given['low']:f}")
+    if given and not do_fit([row.close, *given.values()]):
+        drop(list(given), "open, high and low have too many digits beside the close")
+    volume = row.volume
+    if volume is not None and busiest is not None and volume > busiest:
+        volume = None
+        faults.append(f"volume {row.volume:f} is more than a million times the usual one")
+    if not faults:
+        return row
+    return replace(
+        row,
+        open=given.get("open"),
+        high=given.get("high"),
+        low=given.get("low"),
+        volume=volume,
+        quality="; ".join([row.quality, *faults] if row.quality else faults),
+    )
+
+
+def _alone(
+    known: Known, close: Decimal, value: Decimal, last: Decimal | None, farthest: Decimal
+) -> str | None:
+    """Why a price of a day cannot be true, whatever its other parts; None if it can."""
+    if known.lowest is not None and value < known.lowest:
+        return f"below the bound of {known.lowest:f}"
+    if known.highest is not None and value > known.highest:
+        return f"above the bound of {known.highest:f}"
+    if last is not None:
+        # A day whose close has moved far may have gone as far.
+        farthest = max(farthest, min(max(close / last, last / close), Decimal(_FARTHEST)))
+    most, least = farthest * close, close / farthest
+    if last is not None:
+        most, least = max(most, last * _FAR_FROM_LAST), min(least, last / _FAR_FROM_LAST)
+    if not least <= value <= most:
+        return f"far from the close {close:f}"
+    return None

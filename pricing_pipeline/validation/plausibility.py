@@ -1,0 +1,311 @@
+"""Whether values that are well formed can be true of the instrument they are said to be of.
+
+Here lie the rules that need to know what was believed before: currency, bounds, jumps, the basis of a history.
+Pure functions over what the caller has loaded; no database, no clock. What needs no memory (digits, signs, days
+outside the calendar) is refused where answers are read, in providers/values.py. A day is judged by its close; which of
+its other prices can be true beside that is told in fields.py. The rules are told to people in docs/truth.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from math import exp, log, prod
+
+from pricing_pipeline.domain.answers import Observation
+from pricing_pipeline.domain.bars import Bars, StoredValues
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.validation import peers
+from pricing_pipeline.validation.fields import are_sound, with_sound_parts
+from pricing_pipeline.validation.knowledge import ROUNDING, Doubt, Doubted, Known, Point, Rival, Verdict
+from pricing_pipeline.validation.levels import CALM, ENOUGH_STEPS, doubted, limit_of
+from pricing_pipeline.validation.restatement import Restatement, RestatementKind, find
+from pricing_pipeline.validation.steps import (
+    NEVER,
+    QUESTIONED,
+    SOON,
+    Step,
+    least_step,
+    split_factor,
+    step_of,
+    visible_splits,
+)
+
+_AGREED = log(1.1)
+"""Two providers that are further apart about the same time do not mean the same price."""
+_ROUNDED_LOG = 1e-9
+"""More than sums of logarithms are rounded by."""
+_CONFIRMED, _CONFIRMED_PAST = 3, 2
+"""Values on one level that make it believed: a day, and two that follow it; one, in a span of the past."""
+_SHOWN = 5
+"""Values of a restated past that are shown to people; their body has the others."""
+
+
+def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_latest: bool) -> Verdict:
+    """Judge the values of one symbol that one answer brought. `is_latest`: no span of days was asked for."""
+    if isinstance(rows, Bars) and _are_calm(known, rows):
+        return Verdict(good=rows)
+    verdict = Verdict()
+    if fetcher is Fetcher.DAILY_BARS:
+        rows = with_sound_parts(known, rows)
+    rows = _not_rejected(known, rows, verdict)
+    rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
+    rows = _not_divided(known, rows, verdict)
+    rows = _not_restated(known, rows, verdict)
+    passed: list[Observation] = []
+    for row in rows:
+        doubt = (
+            _alone(known, row)
+            or _revision(known, row, fetcher)
+            or _disagreement(known, row, fetcher)
+            or peers.contradiction(known, row, fetcher, _CONFIRMED)
+        )
+        if doubt is None:
+            passed.append(row)
+        else:
+            verdict.held.append(doubt)
+    if not known.are_jumps_trusted:
+        needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
+        passed = _in_company(known, passed, fetcher, verdict, needed)
+    verdict.good = passed
+    return verdict
+
+
+def _are_calm(known: Known, bars: Bars) -> bool:
+    """Whether no rule below can hold any of the bars, seen over their columns: nearly always, and forty times as fast.
+
+    It may say no of bars of which each is then believed, never yes of one that is not.
+    """
+    unit = Decimal(1).scaleb(-bars.scale)
+    return (
+        are_sound(bars)
+        and known.adjustment in (None, bars.adjustment)
+        and (None in (known.currency, bars.currency) or known.currency == bars.currency)
+        and not (known.restated or known.unnamed or known.witnesses or known.others or known.rejected)
+        and (known.lowest is None or int(bars.lows.min()) * unit >= known.lowest)
+        and (known.highest is None or int(bars.highs.max()) * unit <= known.highest)
+        and (not known.stored or (isinstance(known.stored, StoredValues) and known.stored.are_in(bars)))
+        and (known.are_jumps_trusted or (peers.agree(known, bars) and _are_on_one_level(known, bars)))
+    )
+
+
+def _are_on_one_level(known: Known, bars: Bars) -> bool:
+    """Whether levels.py would find one, not counting that steps over longer times may be larger."""
+    import numpy as np
+
+    logs = np.log(bars.closes)
+    for ex_on, shares in known.splits:
+        logs[: bars.ordinals.searchsorted(ex_on.toordinal())] -= log(shares)
+    unit = bars.scale * log(10.0)
+    anchors = sorted(known.anchors, key=lambda point: point.at, reverse=True)
+    for point in anchors:
+        value = log(known.of_todays_shares(point.value, point.at)) + unit
+        logs = np.insert(logs, bars.place_of(point.at), value)
+    steps = np.abs(np.diff(logs))
+    largest = float(steps.max(initial=0.0)) + _ROUNDED_LOG
+    limit = limit_of(None if len(logs) <= ENOUGH_STEPS else float(np.median(steps)))
+    smallest_split = min((least_step(shares) for _, shares in visible_splits(known)), default=largest + 1)
+    return largest < max(CALM, limit) and largest < smallest_split
+
+
+def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that no person has rejected: nothing that comes beside a rejected value makes it believed."""
+    if not known.rejected:
+        return rows
+    wrong = [row for row in rows if (row.observed_at, row.close) in known.rejected]
+    verdict.held += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
+    return [row for row in rows if (row.observed_at, row.close) not in known.rejected]
+
+
+def _of_one_basis(
+    known: Known, rows: Sequence[Observation], verdict: Verdict, *, is_latest: bool
+) -> Sequence[Observation]:
+    """The answer's newest day is the same on every basis, since no split has come after it; older ones are not."""
+    if known.adjustment is None or all(row.adjustment is known.adjustment for row in rows):
+        return rows
+    newest = max(row.observed_at for row in rows)
+    is_news = is_latest and known.newest_at is not None and newest >= known.newest_at
+    kept = [
+        row for row in rows if row.adjustment is known.adjustment or (is_news and row.observed_at == newest)
+    ]
+    verdict.other_basis = len(rows) - len(kept)
+    return kept
+
+
+def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that are as traded, where the answer leaves out splits that are known: it may have divided by them.
+
+    That shows where it holds both sides of the split, or days that are stored. Where neither does, nobody knows.
+    """
+    if known.are_jumps_trusted or not known.unnamed:
+        return rows
+    again = {row.observed_at for row in rows if _is_stored_divided(known, row)}
+    verdict.confirmed += [row for row in rows if row.observed_at in again]
+    rows = [row for row in rows if row.observed_at not in again]
+    for ex_on, shares in sorted(known.unnamed, reverse=True):
+        before = sorted(
+            (row for row in rows if row.observed_at.date() < ex_on), key=lambda row: row.observed_at
+        )
+        if not before or _is_traded_through(known, before, rows, ex_on, shares):
+            continue
+        reason = (
+            f"it is one of {len(before)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
+            "one), which is known, and which its answer does not name: nobody knows whether they are divided by it"
+        )
+        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
+        times = frozenset(row.observed_at for row in before)
+        change = Decimal(abs(1 / shares - 1))
+        verdict.restatement = Restatement(
+            RestatementKind.SPLIT, times, change, ratio=Decimal(shares).quantize(Decimal("1e-9"))
+        )
+        rows = [row for row in rows if row.observed_at.date() >= ex_on]
+    return rows
+
+
+def _is_traded_through(
+    known: Known, before: Sequence[Observation], rows: Sequence[Observation], ex_on: date, shares: float
+) -> bool:
+    """Whether values before a split are as traded: one is as it is stored, or the split's own step is to be seen."""
+    if any(known.stored.get(row.observed_at) == row.close for row in before):
+        return True
+    points = [*known.anchors, *(Point(row.observed_at, row.close) for row in rows)]
+    points += [Point(at, value) for at, value in known.stored.items()]
+    near = before[-1]
+    far = min((point for point in points if point.at.date() >= ex_on), key=lambda p: p.at, default=None)
+    if far is None or far.at - near.observed_at > SOON:
+        return False
+    step = log(
+        known.of_todays_shares(near.close, near.observed_at) / known.of_todays_shares(far.value, far.at)
+    )
+    return abs(step) < abs(step + log(shares))
+
+
+def _is_stored_divided(known: Known, row: Observation) -> bool:
+    """Whether it is the stored value once more, divided by the splits that its answer does not name."""
+    before = known.stored.get(row.observed_at)
+    shares = prod(shares for ex_on, shares in known.unnamed if ex_on > row.observed_at.date())
+    return (
+        before is not None and shares != 1 and abs(float(row.close) * shares / float(before) - 1) < ROUNDING
+    )
+
+
+def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+    """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
+    if known.restated:
+        same = {
+            row.observed_at for row in rows if row.observed_at in known.restated and _is_rounded(known, row)
+        }
+        verdict.confirmed += [row for row in rows if row.observed_at in same]
+        rows = [row for row in rows if row.observed_at not in same]
+    found = find(known.stored, rows, known.provisional)
+    verdict.restatement = found or verdict.restatement
+    if found is None or found.ratio is None or known.are_jumps_trusted:
+        return rows
+    if not known.has_splits:
+        kind, cause = Doubt.UNIT, "another unit"
+    else:
+        kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+        cause = f"adjusted for a {kind.value} that is not known"
+    reason = (
+        f"it is one of {len(found.times)} days from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d} that come "
+        f"divided by {found.ratio.normalize():f}: as if {cause}"
+    )
+    again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
+    verdict.held += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
+    return [row for row in rows if row.observed_at not in found.times]
+
+
+def _is_rounded(known: Known, row: Observation) -> bool:
+    return abs(row.close / known.stored[row.observed_at] - 1) < ROUNDING
+
+
+def _alone(known: Known, row: Observation) -> Doubted | None:
+    if known.currency is not None and row.currency is not None and row.currency != known.currency:
+        return Doubted(
+            row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
+        )
+    if known.lowest is not None and row.close < known.lowest:
+        return Doubted(row, Doubt.BOUNDS, f"{row.close} is below the bound of {known.lowest}")
+    if known.highest is not None and row.close > known.highest:
+        return Doubted(row, Doubt.BOUNDS, f"{row.close} is above the bound of {known.highest}")
+    return None
+
+
+def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """Corrections are small. What comes again by a factor is another unit, or a split: the whole history's affair."""
+    before = known.stored.get(row.observed_at)
+    if before is None or not before or known.are_jumps_trusted:
+        return None
+    size = abs(log(float(row.close) / float(before)))
+    if size <= QUESTIONED:
+        return None
+    said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
+    if fetcher is Fetcher.DAILY_BARS and known.has_splits and (factor := split_factor(size)) is not None:
+        return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
+    kind = Doubt.UNIT if size >= NEVER else Doubt.JUMP
+    return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
+
+
+def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+    """Two providers mean different prices: which of them is right, a person says. What is not final may differ."""
+    if known.are_jumps_trusted or row.observed_at in known.provisional or not known.others:
+        return None
+    for other in _of_its_time(known.others, row, fetcher):
+        if not _do_agree(row, other) and not _is_seconded(known, row, fetcher):
+            when = f"{other.at:%Y-%m-%d %H:%M} UTC" if fetcher is Fetcher.QUOTE else f"{other.at:%Y-%m-%d}"
+            said = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
+            return Doubted(row, Doubt.DISAGREEMENT, f"{said}: more than a tenth apart")
+    return None
+
+
+def _of_its_time(said: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
+    if fetcher is Fetcher.QUOTE:
+        return said.values()
+    return [said[row.observed_at]] if row.observed_at in said else []
+
+
+def _do_agree(row: Observation, other: Rival) -> bool:
+    return abs(log(float(row.close) / float(other.value))) <= _AGREED
+
+
+def _is_seconded(known: Known, row: Observation, fetcher: Fetcher) -> bool:
+    """Whether another provider says the same of its time, though that may be held: two that see one move confirm it."""
+    return any(
+        _do_agree(row, other)
+        for said in (known.others, known.unsettled)
+        for other in _of_its_time(said, row, fetcher)
+    )
+
+
+def _in_company(
+    known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict, needed: int
+) -> list[Observation]:
+    """Compare the values with each other and with what is believed; the doubtful ones go to the verdict.
+
+    A double is exact enough for asking whether a price has doubled; none of these is stored.
+    """
+    is_one = len(rows) == 1 and not known.splits
+    if not rows or (is_one and all(_is_near(row, point) for row in rows for point in known.anchors)):
+        return rows  # nearly every answer about a latest price ends here
+    of = known.of_todays_shares
+    steps = [_step(known, row, fetcher) for row in rows]
+    stamps, believed = {step.at for step in steps}, {step.at for step in steps if step.is_anchor}
+    steps += [Step(p.at, of(p.value, p.at), is_anchor=True) for p in known.anchors if p.at not in believed]
+    steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
+    doubts = doubted(known, steps, fetcher, needed)
+    verdict.held.extend(doubts)
+    held = {doubt.observation.observed_at for doubt in doubts}
+    return [row for row in rows if row.observed_at not in held]
+
+
+def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
+    step = step_of(known, row.observed_at, row.close, row.volume)
+    step.row = row
+    # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
+    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_seconded(known, row, fetcher)
+    return step
+
+
+def _is_near(row: Observation, point: Point) -> bool:
+    return 0.77 < float(row.close) / float(point.value) < 1.3
