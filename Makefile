@@ -45,10 +45,10 @@ check: install-test ## Check format, lint, types, architecture and new migration
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/squawk --no-error-on-unmatched-pattern migrations/versions/*.sql
-	$(BIN)/python -m pricing_pipeline_tests.provider_rules
+	$(BIN)/python -m pricing_pipeline_tests.tools.provider_rules
 
 audit: install-test ## Ask the public service of advisories about every locked package; offline it says that it could not
-	$(BIN)/python -m pricing_pipeline_tests.advisories
+	$(BIN)/python -m pricing_pipeline_tests.tools.advisories
 
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 ACCEPTANCE := pricing_pipeline_tests/acceptance
@@ -78,10 +78,10 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 		pricing_pipeline_tests/integration $(FAULTS)
 
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
-	$(BIN)/python -m pricing_pipeline_tests.mutants $(ARGS)
+	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
 schema: install-test ## Write docs/schema.sql and docs/server.sql anew from the migrations and functions
-	$(BIN)/python -m pricing_pipeline_tests.schema_page
+	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 
 format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .

@@ -1,4 +1,4 @@
-"""Fixtures for all tests. Each subject has its own `fix_*.py`; here they are only put together."""
+"""Fixtures for all tests. Each subject has its own file in `fixtures`; here they are only put together."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ import pytest
 from _pytest.nodeid import NodeId  # internal, hence the exact pin
 from hypothesis import HealthCheck, settings
 
-from pricing_pipeline_tests.fix_cli import cli
-from pricing_pipeline_tests.fix_core import core, engine, owner_engine
-from pricing_pipeline_tests.fix_database import (
+from pricing_pipeline_tests.fixtures.cli import cli
+from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
+from pricing_pipeline_tests.fixtures.database import (
     clock,
     connection,
     database_url,
@@ -20,9 +20,9 @@ from pricing_pipeline_tests.fix_database import (
     still,
     template,
 )
-from pricing_pipeline_tests.fix_embedded import make_server, used_home
-from pricing_pipeline_tests.fix_home import open_folder
-from pricing_pipeline_tests.fix_refresher import refresher, reports, sandbox
+from pricing_pipeline_tests.fixtures.embedded import make_server, used_home
+from pricing_pipeline_tests.fixtures.home import open_folder
+from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox
 
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.fix_core import sample_template
-from pricing_pipeline_tests.fix_dagster import dagster_url, environment, ignore_what_dagster_deprecates
-from pricing_pipeline_tests.fix_stack import stack
+from pricing_pipeline_tests.fixtures.core import sample_template
+from pricing_pipeline_tests.fixtures.dagster import dagster_url, environment, ignore_what_dagster_deprecates
+from pricing_pipeline_tests.fixtures.stack import stack
 
 template = sample_template
 

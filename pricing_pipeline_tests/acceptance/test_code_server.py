@@ -23,10 +23,10 @@ from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.probes import answers_grpc, listens
-from pricing_pipeline_tests.fix_core import Core
-from pricing_pipeline_tests.fix_dagster import an_instance
-from pricing_pipeline_tests.fix_database import Clock, TestServer
-from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.dagster import an_instance
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
+from pricing_pipeline_tests.support.patience import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCATION = "pricing_pipeline"

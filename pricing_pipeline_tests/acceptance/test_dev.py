@@ -21,10 +21,10 @@ import yaml
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
-from pricing_pipeline_tests.fix_core import QUOTE
-from pricing_pipeline_tests.fix_database import TestServer
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import QUOTE
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 ROOT = Path(__file__).parents[2]
 DAGSTER = str(Path(sys.executable).parent / "dagster")

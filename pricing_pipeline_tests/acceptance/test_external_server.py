@@ -11,8 +11,8 @@ from sqlalchemy import make_url
 
 from pricing_pipeline.db.databases import ensure_database
 from pricing_pipeline.db.embedded import EmbeddedServer
-from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
-from pricing_pipeline_tests.fix_stack import new_stack
+from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fixtures.stack import new_stack
 
 
 @pytest.fixture

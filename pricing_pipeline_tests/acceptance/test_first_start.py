@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fixtures.database import TestServer
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,12 +22,12 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.processes.ports import require_free_port
-from pricing_pipeline_tests.chromium import CHROMIUM, FLAGS, needs_chromium
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import ROOT, Stage
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.hostile_texts import hostile_texts
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import ROOT, Stage
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
+from pricing_pipeline_tests.support.hostile_texts import hostile_texts
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 pytestmark = needs_chromium
 

@@ -13,7 +13,7 @@ import pytest
 
 from pricing_pipeline.keys.environments import KNOWN_TO, SECRETS
 from pricing_pipeline.keys.sealing import new_key
-from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 
 PAGE = Path(__file__).parents[2] / "docs/security.md"
 REAL = {

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from pricing_pipeline_tests.fix_stack import GROUP, Stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
 
 STRANGER = 54321
 """A user id that nobody has."""

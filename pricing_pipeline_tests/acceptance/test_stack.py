@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from pricing_pipeline.demand import viewers
-from pricing_pipeline_tests.fix_stack import GROUP, Stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
 
 pytestmark = GROUP
 

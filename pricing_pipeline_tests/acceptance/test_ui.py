@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from pricing_pipeline_tests.chromium import CHROMIUM, FLAGS, needs_chromium
-from pricing_pipeline_tests.fix_stack import GROUP, PATIENCE, Stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, PATIENCE, Stack
+from pricing_pipeline_tests.support.chromium import CHROMIUM, FLAGS, needs_chromium
 
 SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 

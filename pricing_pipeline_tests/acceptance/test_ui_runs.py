@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.fix_stack import GROUP, Stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack
 
 pytestmark = GROUP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import psutil
 
-from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 
 TOKEN = "0123456789abcdef-a-token"
 MUTATION = "mutation { setNuxSeen }"

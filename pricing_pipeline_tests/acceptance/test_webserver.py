@@ -24,9 +24,9 @@ from playwright.sync_api import BrowserContext, expect, sync_playwright
 from pricing_pipeline.cli.dagster_runs import Webserver
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.processes.ports import require_free_port
-from pricing_pipeline_tests import chromium
-from pricing_pipeline_tests.chromium import CHROMIUM, needs_chromium
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support import chromium
+from pricing_pipeline_tests.support.chromium import CHROMIUM, needs_chromium
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 # Those that share a server run in one process.
 pytestmark = pytest.mark.xdist_group("webserver")

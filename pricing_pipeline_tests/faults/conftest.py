@@ -1,5 +1,5 @@
 """The pipeline that is done violence to."""
 
-from pricing_pipeline_tests.fix_stack import stack
+from pricing_pipeline_tests.fixtures.stack import stack
 
 __all__ = ["stack"]

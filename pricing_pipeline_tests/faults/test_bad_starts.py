@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.fix_stack import Stack
+from pricing_pipeline_tests.fixtures.stack import Stack
 
 
 @pytest.fixture

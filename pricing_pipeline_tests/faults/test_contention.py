@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.workers import crowd
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.workers import crowd
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

@@ -11,7 +11,7 @@ import psycopg
 
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fix_stack import PATIENCE, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import PATIENCE, Stack, new_stack
 
 Seen = Callable[[Path], bool]
 

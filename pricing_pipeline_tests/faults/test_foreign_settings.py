@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 
 pytestmark = GROUP
 

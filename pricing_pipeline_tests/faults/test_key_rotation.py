@@ -13,9 +13,9 @@ from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import StoredKeys
 from pricing_pipeline.keys.sealing import Keyring, new_key
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fix_core import TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.patience import wait_until
-from pricing_pipeline_tests.workers import Worker, crowd
+from pricing_pipeline_tests.fixtures.core import TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.workers import Worker, crowd
 
 template = sample_template
 

@@ -27,9 +27,8 @@ from pricing_pipeline.errors import DatabaseError, ProviderDown
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
-from pricing_pipeline_tests.audit import audit
 from pricing_pipeline_tests.faults.test_contention import at_once
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     NAV,
@@ -39,12 +38,13 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.integration.test_roles import a_login
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
-from pricing_pipeline_tests.workers import Worker
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.support.workers import Worker
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

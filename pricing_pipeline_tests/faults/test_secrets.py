@@ -24,12 +24,12 @@ from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import TestServer
-from pricing_pipeline_tests.patience import wait_until
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import running_sandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.patience import wait_until
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 template = sample_template
 

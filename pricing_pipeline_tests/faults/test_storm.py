@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.sandbox_server import running_sandbox
-from pricing_pipeline_tests.workers import crowd
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.support.sandbox_server import running_sandbox
+from pricing_pipeline_tests.support.workers import crowd
 
 template = sample_template
 

@@ -21,9 +21,9 @@ import pytest
 from sqlalchemy import Connection, Row, make_url, text
 
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import Core
-from pricing_pipeline_tests.fix_stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
+from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = GROUP
 

@@ -27,8 +27,8 @@ from pricing_pipeline.prices import actions, price_reader
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

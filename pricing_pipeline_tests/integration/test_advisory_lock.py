@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event
 
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.errors import LockHeld, LockLost
-from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.support.patience import wait_until
 
 HOLDER = """
 import sys, time

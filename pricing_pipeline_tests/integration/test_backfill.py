@@ -21,7 +21,7 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.registry.data_type_registry import reason
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     MFAPI,
     NAV,
@@ -31,7 +31,7 @@ from pricing_pipeline_tests.fix_core import (
     in_zone,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

@@ -18,10 +18,10 @@ from pricing_pipeline.prices import price_writer
 from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.providers import flat
 from pricing_pipeline.providers.values import plain_bars
-from pricing_pipeline_tests.fix_core import DAILY, Core, rows_read, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sessions import joined, meanwhile
-from pricing_pipeline_tests.storing import closes, next_call, versions
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.sessions import joined, meanwhile
+from pricing_pipeline_tests.support.storing import closes, next_call, versions
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -10,10 +10,19 @@ from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.quarantine import held_values
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.core import (
+    DAILY,
+    FX,
+    MFAPI,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    sample_template,
+)
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

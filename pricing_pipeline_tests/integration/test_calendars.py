@@ -12,8 +12,8 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import calendars
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     NAV,
@@ -23,7 +23,7 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

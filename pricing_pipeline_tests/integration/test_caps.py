@@ -13,11 +13,11 @@ from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.errors import CapExceeded
 from pricing_pipeline.registry.data_type_registry import reason
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, Core, rows_read, sample_template
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.integration.test_roles import a_login
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

@@ -11,9 +11,9 @@ from pricing_pipeline.domain.answers import Adjust, Answer, Split
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader, price_writer
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, Core, a_call, midnight, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

@@ -9,9 +9,9 @@ import pytest
 
 import pricing_pipeline
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import TestServer
 
 template = sample_template
 

@@ -10,11 +10,11 @@ import pytest
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -13,9 +13,9 @@ import pytest
 from pricing_pipeline.cli.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, Core, sample_template
-from pricing_pipeline_tests.sandbox_server import running_sandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, sample_template
+from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 
 template = sample_template
 

@@ -17,9 +17,9 @@ import pytest
 import typer.main
 
 from pricing_pipeline.cli import app
-from pricing_pipeline_tests.fix_cli import ROOT, CommandLine
-from pricing_pipeline_tests.fix_database import TestServer
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 SLOW = {
     "sqlalchemy",

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.keys.sealing import new_key
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

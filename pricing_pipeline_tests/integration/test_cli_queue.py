@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, Core, sample_template
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -12,8 +12,8 @@ import pytest
 from pricing_pipeline.domain.answers import Answer, Document, Scalar
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     QUOTE,
     Core,
@@ -22,7 +22,7 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

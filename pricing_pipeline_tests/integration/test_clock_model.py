@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, sample_template
 
 template = sample_template
 

@@ -15,11 +15,11 @@ from sqlalchemy import text
 
 from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.pages import ROOT
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.refreshing import calls, is_idle, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.support.refreshing import calls, is_idle, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 template = sample_template
 

@@ -20,7 +20,7 @@ from pricing_pipeline.demand import schedules, staleness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import LockHeld, ReadReplica
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     MFAPI,
@@ -31,10 +31,10 @@ from pricing_pipeline_tests.fix_core import (
     rows_read,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.integration.test_read_replica import Pair, pair
 from pricing_pipeline_tests.integration.test_roles import a_session
-from pricing_pipeline_tests.sessions import joined, meanwhile
+from pricing_pipeline_tests.support.sessions import joined, meanwhile
 
 template = sample_template
 replicated = pair

@@ -24,8 +24,7 @@ from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import DEADLINE_SECONDS, Fetched, ProviderClient
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests import provider_rules
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     MFAPI,
     NAV,
@@ -35,11 +34,12 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.fix_server import Connection, ScriptedServer
-from pricing_pipeline_tests.pages import ROOT
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import running_sandbox
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import running_sandbox
+from pricing_pipeline_tests.tools import provider_rules
 
 template = sample_template
 
@@ -214,7 +214,7 @@ def test_contract_20_make_check_refuses_a_provider_that_goes_its_own_way(tmp_pat
     assert [fault.split(": ")[0] for fault in faults] == ["rogue.py:1", "rogue.py:5", "rogue.py:6"]
     assert provider_rules.faults() == []
     check = (ROOT / "Makefile").read_text().split("\ncheck:")[1].split("\n\n")[0]
-    assert "-m pricing_pipeline_tests.provider_rules" in check
+    assert "-m pricing_pipeline_tests.tools.provider_rules" in check
 
 
 @pytest.mark.parametrize("pace", ["silence", "a byte now and then"])

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
-from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.support.pages import PAGES, ROOT, blocks, relative
 
 template = sample_template
 

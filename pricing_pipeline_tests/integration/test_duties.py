@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import FX, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -19,9 +19,9 @@ import pytest
 
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline_tests.fix_embedded import MakeServer, ask
-from pricing_pipeline_tests.fix_home import make_open_folder
-from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
+from pricing_pipeline_tests.fixtures.home import make_open_folder
+from pricing_pipeline_tests.support.patience import wait_until
 
 AS_ROOT = os.geteuid() == 0
 

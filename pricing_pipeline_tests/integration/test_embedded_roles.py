@@ -12,8 +12,8 @@ from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
-from pricing_pipeline_tests.fix_embedded import MakeServer, ask
-from pricing_pipeline_tests.schema_page import SERVER_PAGE, server_rights
+from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
+from pricing_pipeline_tests.tools.schema_page import SERVER_PAGE, server_rights
 
 
 def test_starts_with_both_databases_and_both_roles(make_server: MakeServer) -> None:

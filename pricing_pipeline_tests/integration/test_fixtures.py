@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 
 
 @pytest.mark.parametrize("run", [1, 2])

@@ -15,9 +15,9 @@ import pytest
 from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, PricingError
 from pricing_pipeline.prices import frames, price_reader
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, NAV, Core, midnight, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

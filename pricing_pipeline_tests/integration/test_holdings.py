@@ -9,9 +9,9 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.registry.data_type_registry import reason
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, FX, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from pricing_pipeline_tests.fix_core import DAILY, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_server import ScriptedServer
-from pricing_pipeline_tests.refreshing import is_idle, refreshing, work_until
+from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.server import ScriptedServer
+from pricing_pipeline_tests.support.refreshing import is_idle, refreshing, work_until
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

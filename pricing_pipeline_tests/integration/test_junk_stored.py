@@ -14,7 +14,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fix_core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation, sample_template
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

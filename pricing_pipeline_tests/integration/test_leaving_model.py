@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from sqlalchemy import create_engine, text
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline_tests.fix_core import QUOTE, Core, rows_read, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from pricing_pipeline_tests.fix_core import MFAPI, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import MFAPI, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

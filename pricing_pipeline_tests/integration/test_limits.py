@@ -8,7 +8,7 @@ import pytest
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.queue import limits
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     MFAPI,
     NAV,
@@ -18,7 +18,7 @@ from pricing_pipeline_tests.fix_core import (
     in_zone,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

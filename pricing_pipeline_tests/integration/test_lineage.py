@@ -10,8 +10,8 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

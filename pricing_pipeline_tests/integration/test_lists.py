@@ -9,11 +9,11 @@ from sqlalchemy.exc import IntegrityError
 
 from pricing_pipeline.queue import limits
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import MFAPI, NAV, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.refreshing import is_idle, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.refreshing import is_idle, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

@@ -17,7 +17,7 @@ from pricing_pipeline.db.embedded_home import GROUPS
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import RoleFault, role_faults
-from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
 
 
 @pytest.fixture(scope="module")

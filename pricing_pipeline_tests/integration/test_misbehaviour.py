@@ -17,12 +17,12 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.calls import ProviderCall
 from pricing_pipeline.sandbox.recordings import Recordings
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core, sample_template
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.recordings import FOLDER, recorded_files
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.recordings import FOLDER, recorded_files
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

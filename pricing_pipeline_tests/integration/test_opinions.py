@@ -16,9 +16,8 @@ from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.validation.knowledge import Doubt
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     QUOTE,
     Core,
@@ -28,9 +27,10 @@ from pricing_pipeline_tests.fix_core import (
     sample_template,
     windowed,
 )
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.refreshing import work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.refreshing import work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

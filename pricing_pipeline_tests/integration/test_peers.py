@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain.answers import Observation
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.integration.test_quarantine import bring, held, one_call
 
 template = sample_template

@@ -16,8 +16,8 @@ import pytest
 from psycopg import Connection
 
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline_tests.fix_core import sample_template
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fixtures.core import sample_template
+from pricing_pipeline_tests.fixtures.database import TestServer
 
 template = sample_template
 

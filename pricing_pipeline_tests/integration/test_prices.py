@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pricing_pipeline.prices import price_reader, price_writer
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     QUOTE,
@@ -24,8 +23,9 @@ from pricing_pipeline_tests.fix_core import (
     rows_read,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.storing import closes, next_call, versions
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.storing import closes, next_call, versions
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

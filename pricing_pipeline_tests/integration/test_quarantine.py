@@ -16,9 +16,8 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import held_values
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     QUOTE,
@@ -27,9 +26,10 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.refreshing import refreshing, work_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

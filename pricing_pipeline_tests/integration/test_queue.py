@@ -21,7 +21,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     MFAPI,
@@ -32,7 +32,7 @@ from pricing_pipeline_tests.fix_core import (
     rows_read,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

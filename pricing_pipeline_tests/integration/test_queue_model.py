@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, TWELVEDATA, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA, sample_template
 
 template = sample_template
 

@@ -17,8 +17,8 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import judgement
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -25,8 +25,8 @@ from pricing_pipeline.errors import DatabaseError, ReadReplica
 from pricing_pipeline.processes.os_processes import child_setup
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.patience import wait_until
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.support.patience import wait_until
 
 
 @dataclass(frozen=True)

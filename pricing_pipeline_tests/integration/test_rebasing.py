@@ -16,8 +16,8 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader, rebasing
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fix_core import DAILY, TWELVEDATA, Core, a_call, sample_template, windowed
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, a_call, sample_template, windowed
+from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.unit.test_yahoo import NOW, chart, parse
 
 template = sample_template

@@ -24,11 +24,19 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.refreshing import (
+from pricing_pipeline_tests.fixtures.core import (
+    DAILY,
+    FX,
+    MFAPI,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    sample_template,
+)
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.refreshing import (
     Reports,
     calls,
     holding,
@@ -37,7 +45,8 @@ from pricing_pipeline_tests.refreshing import (
     symbols,
     work_until,
 )
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 

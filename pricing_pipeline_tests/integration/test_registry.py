@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     FX,
     NAV,
@@ -21,7 +21,7 @@ from pricing_pipeline_tests.fix_core import (
     observation,
     sample_template,
 )
-from pricing_pipeline_tests.fix_database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

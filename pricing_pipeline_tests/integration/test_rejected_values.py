@@ -23,8 +23,8 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

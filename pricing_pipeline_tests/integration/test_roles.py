@@ -15,9 +15,9 @@ import pytest
 from psycopg import errors, sql
 from sqlalchemy import make_url
 
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock, TestServer
-from pricing_pipeline_tests.pages import ROOT
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer
+from pricing_pipeline_tests.support.pages import ROOT
 
 template = sample_template
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import TestServer
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.integration.test_roles import a_login, a_session
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -18,8 +18,8 @@ import pytest
 
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.sandbox.server import SandboxSettings, listen, serve
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pricing_pipeline.errors import KeyRefused, PlanRestricted, ProviderDown, Th
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.recorded import recorded_bars
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
 STYLES = [{}, {"error_style": "body"}, {"quote_stamps": "candle"}, {"market_hours": "exchange"}]

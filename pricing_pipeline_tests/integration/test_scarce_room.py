@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from pricing_pipeline.demand import schedules, viewers
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline_tests.fix_core import Core
-from pricing_pipeline_tests.schema_page import PAGE, written
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.tools.schema_page import PAGE, written
 
 
 def test_b26_the_page_shows_the_database_as_it_is(owner_url: str) -> None:

@@ -14,8 +14,8 @@ from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import QUOTE, Core, observation, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation, rows_read, sample_template
+from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

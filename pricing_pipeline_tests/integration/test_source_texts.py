@@ -12,9 +12,9 @@ from hypothesis.strategies import DrawFn, composite
 
 from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.prices import price_writer, quotes
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
 from pricing_pipeline_tests.integration.test_bars_stored import bars_of
-from pricing_pipeline_tests.storing import next_call
+from pricing_pipeline_tests.support.storing import next_call
 
 template = sample_template
 

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.demand import staleness
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

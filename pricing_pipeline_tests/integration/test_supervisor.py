@@ -24,7 +24,7 @@ from pricing_pipeline.processes.children import Child, Command, Pulse, Watched
 from pricing_pipeline.processes.home import lock_home, read_state, running_pid
 from pricing_pipeline.processes.os_processes import descendants, rotate_log
 from pricing_pipeline.processes.supervisor import ONE_PRESS, Supervisor
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 GRACE = 0.5
 

@@ -14,8 +14,8 @@ from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.providers.currencies import CURRENCIES
 from pricing_pipeline.registry.data_type_registry import reason
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import FX, NAV, QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core, observation, sample_template
 
 template = sample_template
 

@@ -24,9 +24,9 @@ from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import FX, QUOTE, TWELVEDATA, Core, observation, sample_template
-from pricing_pipeline_tests.fix_server import ScriptedServer
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.server import ScriptedServer
 
 template = sample_template
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_core import QUOTE, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.pages import ROOT
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

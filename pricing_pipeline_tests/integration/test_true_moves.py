@@ -11,7 +11,7 @@ from pricing_pipeline.domain.answers import Answer, Observation
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fix_core import (
+from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     QUOTE,
     Core,

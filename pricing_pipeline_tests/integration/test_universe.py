@@ -16,10 +16,10 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.registry.data_type_registry import reason
-from pricing_pipeline_tests.fix_cli import CommandLine
-from pricing_pipeline_tests.fix_core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.cli import CommandLine
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -12,9 +12,9 @@ import pytest
 
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core, sample_template
-from pricing_pipeline_tests.patience import PATIENCE, wait_until
-from pricing_pipeline_tests.refreshing import work_until
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
+from pricing_pipeline_tests.support.refreshing import work_until
 
 template = sample_template
 

@@ -6,8 +6,8 @@ import pytest
 
 from pricing_pipeline.demand import drains, schedules
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_core import NAV, Core, sample_template
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import NAV, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import Clock
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.fix_core import sample_template
-from pricing_pipeline_tests.fix_dagster import (
+from pricing_pipeline_tests.fixtures.core import sample_template
+from pricing_pipeline_tests.fixtures.dagster import (
     dagster_home,
     dagster_url,
     environment,

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage
 
 TYPES = (DAILY, QUOTE, FX, NAV)
 PROVIDERS = {dg.AssetKey(["provider", name]) for name in ("mfapi", "twelvedata", "yahoo", "fmp")}

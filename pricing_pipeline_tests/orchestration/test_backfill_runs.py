@@ -21,10 +21,10 @@ from pricing_pipeline.defs import reports
 from pricing_pipeline.defs.reports import Told, is_step
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_run, move, plain, said
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_run, move, plain, said
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 SYMBOLS = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 FIRST, LAST = date(2000, 3, 1), date(2013, 2, 28)

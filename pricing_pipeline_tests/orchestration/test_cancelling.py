@@ -13,11 +13,11 @@ import dagster as dg
 import pytest
 from dagster._core.test_utils import create_run_for_test
 
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, an_instance
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, an_instance
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 Status = dg.DagsterRunStatus
 

@@ -16,11 +16,11 @@ from dagster._core.loader import LoadingContextForTest
 from pricing_pipeline.defs.checks import CHECKS
 from pricing_pipeline.prices import quality
 from pricing_pipeline.registry import calendars
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core, rows_read
-from pricing_pipeline_tests.fix_dagster import Stage, plain, said
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.pages import ROOT
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, rows_read
+from pricing_pipeline_tests.fixtures.dagster import Stage, plain, said
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 NAMES = ("on_time", "gaps", "outliers", "agreement", "revisions")
 

@@ -20,8 +20,8 @@ from dagster._daemon.backfill import execute_backfill_iteration_loop
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.daemon import go_on_when_the_clock_is_set_back, look_for_backfills_often
-from pricing_pipeline_tests.fix_dagster import an_instance
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.dagster import an_instance
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 class Pauses(threading.Event):

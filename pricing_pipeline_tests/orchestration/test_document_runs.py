@@ -13,9 +13,9 @@ from dagster._utils.log import get_dagster_logger
 from pricing_pipeline.defs.ours import LABEL, Ours
 from pricing_pipeline.defs.pruning import forget_moved
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, said
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 PROFILE = "company_profile"
 DOCUMENT = dg.AssetKey(["document", PROFILE])

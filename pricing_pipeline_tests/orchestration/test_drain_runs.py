@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.prices import quality
-from pricing_pipeline_tests.audit import audit
-from pricing_pipeline_tests.fix_core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fix_dagster import Stage, said
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.tools.audit import audit
 
 OTHERS = [f"S{number}" for number in range(8)]
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pricing_pipeline_tests.fix_core import NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import RANGE_START, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.database import Clock
 
 ROOT = Path(__file__).parents[2]
 DRAIN = {"pricing/drain": "true"}

@@ -18,9 +18,9 @@ from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.reports import SAMPLE_ROWS
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fix_core import FX, MFAPI, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, an_instance, said
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, an_instance, said
+from pricing_pipeline_tests.fixtures.database import Clock
 
 SENSOR = "report_freshness"
 OWN_FAULTS = (FailureKind.UNKNOWN_SYMBOL, FailureKind.PLAN_RESTRICTED)

@@ -20,9 +20,9 @@ from pricing_pipeline.db.dagster_storage import claim_if_new
 from pricing_pipeline.defs.daemon import prepare
 from pricing_pipeline.defs.pruning import prune_reports, prune_runs
 from pricing_pipeline.processes.dagster_home import workspace, write
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import OF_OURS, OURS, ROOT, Stage, said
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, OURS, ROOT, Stage, said
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 
 @pytest.fixture

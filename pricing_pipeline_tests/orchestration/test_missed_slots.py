@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.data_types import DataType, Fetcher
-from pricing_pipeline_tests.fix_core import NAV, Core
-from pricing_pipeline_tests.fix_dagster import Stage
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import NAV, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage
+from pricing_pipeline_tests.fixtures.database import Clock
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SENSOR = "refresh_watched"

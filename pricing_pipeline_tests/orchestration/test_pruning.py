@@ -12,9 +12,9 @@ from dagster._core.test_utils import create_run_for_test, freeze_time
 from dagster._daemon.freshness import FreshnessDaemon
 
 from pricing_pipeline.defs.pruning import RUNS_AT_ONCE, prune_reports, prune_runs
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import OF_OURS, OURS, Stage, a_daemon, an_instance, said
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, OURS, Stage, a_daemon, an_instance, said
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 HISTORY = dg.AssetKey(["price_history", DAILY])

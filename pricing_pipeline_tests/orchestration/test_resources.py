@@ -18,9 +18,9 @@ from pricing_pipeline.defs import resources
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import KeyRefused
-from pricing_pipeline_tests.fix_core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fix_dagster import Stage
-from pricing_pipeline_tests.sandbox_server import RunningSandbox, running_sandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 CANARY = "canary-0123456789abcdef"
 

@@ -13,8 +13,8 @@ from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from dagster._scheduler.scheduler import launch_scheduled_runs
 
 from pricing_pipeline.defs.markdown import escaped
-from pricing_pipeline_tests.fix_core import DAILY, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, a_run, an_instance
 
 FUNDS = {"118632", "119551", "120841", "125497"}
 SLOT = datetime(2026, 3, 31, 18, 0, tzinfo=UTC)

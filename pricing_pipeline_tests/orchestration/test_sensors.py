@@ -15,9 +15,9 @@ from dagster._core.test_utils import freeze_time
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, a_daemon, a_run, an_instance, move
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.database import Clock
 
 SENSOR = "refresh_watched"
 

@@ -39,9 +39,9 @@ from pricing_pipeline.defs.snapshot import last_good, take
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline_tests.fix_core import DAILY, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import OURS, Stage, a_daemon, a_run, an_instance
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import OURS, Stage, a_daemon, a_run, an_instance
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 OF_THEIRS = {REPOSITORY_LABEL_TAG: "__repository__@theirs"}
 DRAIN = {"pricing/drain": "true"}

@@ -18,10 +18,10 @@ from sqlalchemy import make_url
 
 from pricing_pipeline.defs.snapshot import EMPTY, RegistrySnapshot, take
 from pricing_pipeline.settings import load_settings
-from pricing_pipeline_tests.fix_core import DAILY, FX, NAV, QUOTE, Core
-from pricing_pipeline_tests.fix_dagster import Stage, newly_loading
-from pricing_pipeline_tests.fix_database import Clock
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, newly_loading
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 NOWHERE = "postgresql://worker:canary-of-the-url@127.0.0.1:9/pricing"
 DEFINITIONS = CodePointer.from_module("pricing_pipeline.definitions", "definitions", working_directory=None)

@@ -10,9 +10,9 @@ import pytest
 from pricing_pipeline.defs.ours import LABEL, SUBSCRIPTIONS, Ours, provider_key
 from pricing_pipeline.defs.pruning import prune_reports
 from pricing_pipeline.defs.sources import BIGGEST
-from pricing_pipeline_tests.fix_core import FX, MFAPI, QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.fix_dagster import Stage, said
-from pricing_pipeline_tests.fix_database import Clock
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, QUOTE, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.dagster import Stage, said
+from pricing_pipeline_tests.fixtures.database import Clock
 
 SENSOR = "report_sources"
 

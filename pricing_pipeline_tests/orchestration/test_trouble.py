@@ -11,8 +11,8 @@ from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._utils.log import get_dagster_logger
 
 from pricing_pipeline.defs.trouble import SILENCE_SECONDS
-from pricing_pipeline_tests.fix_core import DAILY, Core
-from pricing_pipeline_tests.fix_dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
+from pricing_pipeline_tests.fixtures.dagster import OF_OURS, Stage, a_daemon, a_run, an_instance, move
 
 STARTED = dg.DagsterRunStatus.STARTED
 WARNED = "SELECT source, subject, message FROM pricing.warnings WHERE source = 'run'"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.advisories import audit, locked
+from pricing_pipeline_tests.tools.advisories import audit, locked
 
 ADVISORY = {
     "id": "GHSA-2222-2222-2222",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests import provider_rules
+from pricing_pipeline_tests.tools import provider_rules
 
 ROOT = Path(__file__).parents[2]
 PLACES = "Imports point downwards, and every module has its place"
@@ -98,5 +98,5 @@ def test_b18_make_check_runs_the_rules_for_providers() -> None:
     planned = subprocess.run(
         ["make", "--dry-run", "check"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert "-m pricing_pipeline_tests.provider_rules" in planned
+    assert "-m pricing_pipeline_tests.tools.provider_rules" in planned
     assert "lint-imports" in planned

@@ -36,9 +36,9 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.mfapi import MfApi
 from pricing_pipeline.providers.transport import BoundedTransport
-from pricing_pipeline_tests.fix_server import Connection, Script, ScriptedServer
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
+from pricing_pipeline_tests.fixtures.server import Connection, Script, ScriptedServer
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
 
 
 def test_providers_are_listed_under_their_own_names() -> None:

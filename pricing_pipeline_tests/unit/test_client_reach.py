@@ -25,8 +25,8 @@ from pricing_pipeline.errors import PricingError, ProviderDown, SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.transport import BoundedTransport, is_public
-from pricing_pipeline_tests.fix_server import Connection, ScriptedServer
-from pricing_pipeline_tests.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
+from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.scripted_client import KEY, NAV, NOW, QUOTE, read, refused, twelvedata
 
 # --- reach --------------------------------------------------------------------------------------
 

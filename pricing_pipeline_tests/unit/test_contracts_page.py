@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from pricing_pipeline_tests.mutant_list import MUTANTS
-from pricing_pipeline_tests.pages import ROOT
+from pricing_pipeline_tests.support.pages import ROOT
+from pricing_pipeline_tests.tools.mutant_list import MUTANTS
 
 PAGE = (ROOT / "docs/contracts.md").read_text()
 NUMBERS = [*map(str, range(1, 7)), "6a", *map(str, range(7, 23))]

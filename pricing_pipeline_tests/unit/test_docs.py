@@ -17,7 +17,7 @@ import typer
 from pricing_pipeline.cli import app
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.pages import PAGES, ROOT, blocks, relative, without_blocks
+from pricing_pipeline_tests.support.pages import PAGES, ROOT, blocks, relative, without_blocks
 
 PACKAGE = ROOT / "pricing_pipeline"
 MIGRATIONS = "\n".join(p.read_text() for p in sorted((ROOT / "migrations/versions").glob("*.sql")))

@@ -31,7 +31,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.providers.fmp import Fmp
-from pricing_pipeline_tests.recordings import recorded, recorded_files
+from pricing_pipeline_tests.support.recordings import recorded, recorded_files
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 STAMP = int(NOW.timestamp())

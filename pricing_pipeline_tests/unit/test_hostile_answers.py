@@ -22,8 +22,8 @@ from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, MAX
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
 from pricing_pipeline.providers.unpacking import Unpacker
-from pricing_pipeline_tests.fix_server import Connection, ScriptedServer
-from pricing_pipeline_tests.scripted_client import KEY, NOW, QUOTE, refused
+from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
+from pricing_pipeline_tests.support.scripted_client import KEY, NOW, QUOTE, refused
 
 WINDOW = Window(date(2024, 1, 1), date(2024, 12, 31))
 META = {"symbol": "AAPL", "interval": "1day", "currency": "USD"}

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 import pricing_pipeline
 from pricing_pipeline.defs.markdown import escaped, with_picture
-from pricing_pipeline_tests.hostile_texts import hostile_texts
+from pricing_pipeline_tests.support.hostile_texts import hostile_texts
 
 PACKAGE = Path(pricing_pipeline.__file__).parent
 MAKER = PACKAGE / "defs/markdown.py"

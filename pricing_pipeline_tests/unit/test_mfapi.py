@@ -29,8 +29,8 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.base import Request, check_answer
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.mfapi import MfApi
-from pricing_pipeline_tests.fix_server import ScriptedServer
-from pricing_pipeline_tests.recordings import recorded, recorded_files
+from pricing_pipeline_tests.fixtures.server import ScriptedServer
+from pricing_pipeline_tests.support.recordings import recorded, recorded_files
 
 NOW = datetime(2026, 6, 2, 4, 0, tzinfo=UTC)
 ALL_DAYS = Window(date(2006, 1, 1), date(2026, 6, 2))

@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from pricing_pipeline_tests.mutant import Mutant
-from pricing_pipeline_tests.mutant_list import MUTANTS
-from pricing_pipeline_tests.mutants import ROOT, verdict
+from pricing_pipeline_tests.tools.mutant import Mutant
+from pricing_pipeline_tests.tools.mutant_list import MUTANTS
+from pricing_pipeline_tests.tools.mutants import ROOT, verdict
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -19,7 +19,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Rival, Verdict
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.recordings import recorded
+from pricing_pipeline_tests.support.recordings import recorded
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SCHEMES = ("118632", "119551", "120841", "125497")

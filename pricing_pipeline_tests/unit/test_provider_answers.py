@@ -22,7 +22,7 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.recordings import FOLDER, recorded, recorded_files
+from pricing_pipeline_tests.support.recordings import FOLDER, recorded, recorded_files
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider-answers.md"
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

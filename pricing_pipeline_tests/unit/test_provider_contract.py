@@ -28,7 +28,15 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.base import Provider, Schema, check_answer
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.provider_samples import NOW, SAMPLES, WINDOW, Sample, Value, encoded, literal
+from pricing_pipeline_tests.support.provider_samples import (
+    NOW,
+    SAMPLES,
+    WINDOW,
+    Sample,
+    Value,
+    encoded,
+    literal,
+)
 
 CANARY = "canary-key-of-the-contract"
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pricing_pipeline.sandbox.calls import ProviderCall, Reply
 from pricing_pipeline.sandbox.faults import Behaviour, Behaviours, distorted, swapped
-from pricing_pipeline_tests.sandbox_server import Asked
+from pricing_pipeline_tests.support.sandbox_server import Asked
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 

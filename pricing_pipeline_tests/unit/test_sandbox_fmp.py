@@ -10,8 +10,8 @@ import pytest
 
 from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.sandbox.settings import SandboxSettings
-from pricing_pipeline_tests.recordings import recorded
-from pricing_pipeline_tests.sandbox_server import Asked, parsed
+from pricing_pipeline_tests.support.recordings import recorded
+from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 NOW = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
 

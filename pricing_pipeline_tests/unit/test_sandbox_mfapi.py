@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.sandbox_server import Asked, parsed
+from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "mfapi"
 needs_fixtures = pytest.mark.skipif(

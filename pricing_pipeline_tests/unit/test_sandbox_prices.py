@@ -22,7 +22,7 @@ from pricing_pipeline.sandbox.instruments import find_instrument
 from pricing_pipeline.sandbox.prices import Market, Quote
 from pricing_pipeline.sandbox.recorded import recorded_bars
 from pricing_pipeline.sandbox.units import decimal_text, units_of
-from pricing_pipeline_tests.sandbox_server import Asked, parsed
+from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
 SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 WEDNESDAY = datetime(2026, 11, 18, 15, 30, 20, tzinfo=UTC)
@@ -147,7 +147,7 @@ _DIGEST = """
 import hashlib, sys
 from datetime import datetime
 from pricing_pipeline.sandbox.units import decimal_text, units_of
-from pricing_pipeline_tests.sandbox_server import Asked
+from pricing_pipeline_tests.support.sandbox_server import Asked
 asked = Asked(datetime.fromisoformat("2026-11-18T15:30:20+00:00"))
 digest = hashlib.sha256()
 for symbol in ("TSLA", "AAPL", "EUR/USD", "BTC/USD"):

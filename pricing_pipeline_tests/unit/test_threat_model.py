@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.pages import ROOT
+from pricing_pipeline_tests.support.pages import ROOT
 
 PAGE = (ROOT / "docs/security.md").read_text()
 TESTS = ROOT / "pricing_pipeline_tests"

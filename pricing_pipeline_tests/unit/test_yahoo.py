@@ -29,7 +29,7 @@ from pricing_pipeline.errors import (
 from pricing_pipeline.providers.base import check_answer
 from pricing_pipeline.providers.splits import Splits
 from pricing_pipeline.providers.yahoo import Yahoo
-from pricing_pipeline_tests.recordings import recorded
+from pricing_pipeline_tests.support.recordings import recorded
 
 PROVIDER = Yahoo()
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PROVIDERS = Path(__file__).parents[1] / "pricing_pipeline" / "providers"
+PROVIDERS = Path(__file__).parents[2] / "pricing_pipeline" / "providers"
 SHARED = frozenset(
     {
         "__init__",

@@ -13,9 +13,9 @@ from pricing_pipeline.db.embedded import DATABASES, EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline_tests.fix_home import make_open_folder, quickest_place
+from pricing_pipeline_tests.fixtures.home import make_open_folder, quickest_place
 
-PAGE = Path(__file__).parents[1] / "docs" / "schema.sql"
+PAGE = Path(__file__).parents[2] / "docs" / "schema.sql"
 SERVER_PAGE = PAGE.with_name("server.sql")
 
 _HEAD = """\

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline_tests.fix_core import DAILY, NAV, TWELVEDATA, Core
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, TWELVEDATA, Core
 
 PROVIDERS = {NAV: "mfapi"}
 

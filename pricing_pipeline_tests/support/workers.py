@@ -24,8 +24,8 @@ from sqlalchemy import event
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.keys.sealing import Keyring
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.refreshing import run_worker, work_beside_others
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.refreshing import run_worker, work_beside_others
 
 # Forked off a process that has imported everything: of a short piece of work, importing was the larger part.
 _FORKS = multiprocessing.get_context("forkserver")

@@ -15,7 +15,7 @@ from pricing_pipeline.sandbox.calls import Reply
 from pricing_pipeline.sandbox.server import create_app, listen, make_server
 from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
 from pricing_pipeline.sandbox.settings import SandboxSettings
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 class RunningSandbox:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine, text
 
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 
 def meanwhile(

@@ -1,4 +1,4 @@
-"""`python -m pricing_pipeline_tests.first_starts [COUNT] [SEED]`: kill first starts at random moments, and start again.
+"""Kill first starts at random moments, and start again: `python -m pricing_pipeline_tests.support.first_starts [COUNT] [SEED]`.
 
 Each home is new. Its first start gets SIGINT, SIGTERM or SIGKILL at a moment between its begin and its first price; the
 next start of the home must bring that price. What was killed when is printed, with what the logs say of a home that was
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from pricing_pipeline_tests.fix_stack import new_stack
+from pricing_pipeline_tests.fixtures.stack import new_stack
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 

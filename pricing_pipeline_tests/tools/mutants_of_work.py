@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pricing_pipeline_tests.mutant import Mutant
+from pricing_pipeline_tests.tools.mutant import Mutant
 
 _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"

@@ -18,9 +18,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pricing_pipeline_tests.mutant_list import MUTANTS
+from pricing_pipeline_tests.tools.mutant_list import MUTANTS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SECONDS = 300
 """How long the tests of one mutant may take."""
 

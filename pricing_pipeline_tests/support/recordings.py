@@ -9,7 +9,7 @@ import pytest
 
 from pricing_pipeline.domain.calls import Response
 
-FOLDER = Path(__file__).parents[2] / "shared" / "fixtures"
+FOLDER = Path(__file__).parents[3] / "shared" / "fixtures"
 
 
 def recorded_files(provider: str) -> set[str]:

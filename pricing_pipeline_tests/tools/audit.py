@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pricing_pipeline_tests.fix_core import Core
+from pricing_pipeline_tests.fixtures.core import Core
 
 
 def audit(core: Core, acknowledged: int | None = None) -> None:

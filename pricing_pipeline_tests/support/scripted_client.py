@@ -14,8 +14,8 @@ from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.providers.transport import BoundedTransport
-from pricing_pipeline_tests.fix_server import Script, ScriptedServer
-from pricing_pipeline_tests.patience import PATIENCE
+from pricing_pipeline_tests.fixtures.server import Script, ScriptedServer
+from pricing_pipeline_tests.support.patience import PATIENCE
 
 KEY = "canary-5ecret-key-0123456789"
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

@@ -17,7 +17,7 @@ from typing import Any
 
 from uv import find_uv_bin
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-test.lock")
 
 _PATIENCE = 120.0

@@ -18,9 +18,9 @@ from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fix_core import Core
-from pricing_pipeline_tests.patience import PATIENCE
-from pricing_pipeline_tests.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
 
 class Reports(list[Tally]):
