@@ -204,8 +204,8 @@ def test_contract_19_one_process_and_one_pool_make_all_calls(core: Core) -> None
 def test_contract_20_make_check_refuses_a_provider_that_goes_its_own_way(tmp_path: Path) -> None:
     (tmp_path / "rogue.py").write_text(
         "import httpx\n"
-        "from pricing_pipeline.domain.answers import Answer, Observation\\n"
-        "from pricing_pipeline.domain.calls import Response\\n"
+        "from pricing_pipeline.domain.answers import Answer, Observation\n"
+        "from pricing_pipeline.domain.calls import Response\n"
         "def parse(symbol: str, response: Response) -> Answer:\n"
         "    data = httpx.Response(200, content=response.body).json()\n"
         "    return Answer((Observation(symbol, data['at'], data['price'], 'unchecked'),))\n"

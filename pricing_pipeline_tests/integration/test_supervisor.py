@@ -52,9 +52,9 @@ time.sleep(600)
 SUPERVISE = """
 import os, sys
 from pathlib import Path
-from pricing_pipeline.children import Child
+from pricing_pipeline.processes.children import Child
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.supervisor import Supervisor
+from pricing_pipeline.processes.supervisor import Supervisor
 
 home, grace, one_press, polite, stubborn = Path(sys.argv[1]), *map(float, sys.argv[2:4]), *sys.argv[4:6]
 far = home / "far.pid"

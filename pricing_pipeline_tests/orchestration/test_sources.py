@@ -126,14 +126,14 @@ def test_g5_units_are_told_in_words_and_not_too_often(stage: Stage, core: Core, 
         "INSERT INTO pricing.provider_limits (provider, name, units, day_timezone)"
         " VALUES ('twelvedata', 'day', 800, 'UTC')"
     )
+    clock.set(core.clock().replace(hour=12))
     seen, cursor = told(stage)
     assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 0 of 800 credits today"
     assert seen[MFAPI]["units"] == "0 of 4 calls this second"
     assert seen[MFAPI]["quota"] == "0 bytes of 21.5 GB in the last 30 days"
-    clock.set(core.clock().replace(hour=12))
     core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
     core.refresh()
-    clock.advance(61)
+    clock.advance(300)
     seen, cursor = told(stage, cursor)
     assert seen[TWELVEDATA]["units"] == "0 of 2,000 credits in the last minute, 2 of 800 credits today"
     core.heartbeat("ann", (QUOTE, "MSFT"))
