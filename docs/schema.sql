@@ -407,7 +407,7 @@ CREATE TABLE pricing.data_collectors (
     is_active boolean NOT NULL DEFAULT true  -- False = it is not called; what it alone serves fails as misconfigured.
     max_in_flight integer NOT NULL DEFAULT 10  -- Calls of one process that may be under way at once.
     throttle_pause_seconds integer NOT NULL DEFAULT 5  -- First pause after a refusal for speed that names no time; doubles while refusals go on.
-    quota_bytes bigint NOT NULL DEFAULT ((20)::double precision * (((2)::bigint)::double precision ^ (30)::double precision))  -- Bytes allowed in any 720 hours (30 days of exactly 24 hours).
+    quota_bytes bigint NOT NULL DEFAULT '21474836480'::bigint  -- Bytes allowed in any 720 hours (30 days of exactly 24 hours).
     request_delay_ms integer NOT NULL DEFAULT 0  -- Least time between two calls of all workers together; twice as long while the provider says that 5 units or fewer are left.
     CONSTRAINT data_collectors_pkey PRIMARY KEY (provider)
     CONSTRAINT delay_is_sane CHECK (((request_delay_ms >= 0) AND (request_delay_ms <= 3600000)))
@@ -417,7 +417,7 @@ CREATE TABLE pricing.data_collectors (
     CONSTRAINT quota_is_positive CHECK ((quota_bytes > 0))
 );
 CREATE TRIGGER add_provider_state AFTER INSERT ON pricing.data_collectors FOR EACH ROW EXECUTE FUNCTION pricing.add_provider_state();
-CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url, quota_bytes ON pricing.data_collectors FOR EACH ROW WHEN ((((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url)) OR (old.quota_bytes IS DISTINCT FROM new.quota_bytes))) EXECUTE FUNCTION pricing.provider_switched();
+CREATE TRIGGER provider_switched AFTER UPDATE OF is_active, base_url, quota_bytes ON pricing.data_collectors FOR EACH ROW WHEN (((old.is_active IS DISTINCT FROM new.is_active) OR (old.base_url IS DISTINCT FROM new.base_url) OR (old.quota_bytes IS DISTINCT FROM new.quota_bytes))) EXECUTE FUNCTION pricing.provider_switched();
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_reader;
 GRANT SELECT ON TABLE pricing.data_collectors TO pricing_worker;
 
@@ -466,8 +466,8 @@ CREATE TRIGGER fetcher_changed AFTER UPDATE OF fetcher ON pricing.data_type_regi
 CREATE TRIGGER make_storage AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.make_storage();
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE ON pricing.data_type_registry FOR EACH STATEMENT EXECUTE FUNCTION pricing.registry_changed();
 CREATE TRIGGER schedule_added AFTER INSERT ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.schedule_changed();
-CREATE TRIGGER schedule_changed AFTER UPDATE OF refresh_strategy, refresh_schedule, schedule_timezone, is_active ON pricing.data_type_registry FOR EACH ROW WHEN (((((old.refresh_strategy IS DISTINCT FROM new.refresh_strategy) OR (old.refresh_schedule IS DISTINCT FROM new.refresh_schedule)) OR (old.schedule_timezone IS DISTINCT FROM new.schedule_timezone)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.schedule_changed();
-CREATE TRIGGER ttl_changed AFTER UPDATE OF default_ttl_minutes, background_ttl_minutes, staleness_function, table_name, symbol_column, timestamp_column, is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((((((((old.default_ttl_minutes IS DISTINCT FROM new.default_ttl_minutes) OR (old.background_ttl_minutes IS DISTINCT FROM new.background_ttl_minutes)) OR (old.staleness_function IS DISTINCT FROM new.staleness_function)) OR (old.table_name IS DISTINCT FROM new.table_name)) OR (old.symbol_column IS DISTINCT FROM new.symbol_column)) OR (old.timestamp_column IS DISTINCT FROM new.timestamp_column)) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.ttl_changed();
+CREATE TRIGGER schedule_changed AFTER UPDATE OF refresh_strategy, refresh_schedule, schedule_timezone, is_active ON pricing.data_type_registry FOR EACH ROW WHEN (((old.refresh_strategy IS DISTINCT FROM new.refresh_strategy) OR (old.refresh_schedule IS DISTINCT FROM new.refresh_schedule) OR (old.schedule_timezone IS DISTINCT FROM new.schedule_timezone) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.schedule_changed();
+CREATE TRIGGER ttl_changed AFTER UPDATE OF default_ttl_minutes, background_ttl_minutes, staleness_function, table_name, symbol_column, timestamp_column, is_active ON pricing.data_type_registry FOR EACH ROW WHEN (((old.default_ttl_minutes IS DISTINCT FROM new.default_ttl_minutes) OR (old.background_ttl_minutes IS DISTINCT FROM new.background_ttl_minutes) OR (old.staleness_function IS DISTINCT FROM new.staleness_function) OR (old.table_name IS DISTINCT FROM new.table_name) OR (old.symbol_column IS DISTINCT FROM new.symbol_column) OR (old.timestamp_column IS DISTINCT FROM new.timestamp_column) OR (old.is_active IS DISTINCT FROM new.is_active))) EXECUTE FUNCTION pricing.ttl_changed();
 CREATE TRIGGER type_deleted AFTER DELETE ON pricing.data_type_registry FOR EACH ROW EXECUTE FUNCTION pricing.type_retired();
 CREATE TRIGGER type_retired AFTER UPDATE OF is_active ON pricing.data_type_registry FOR EACH ROW WHEN ((old.is_active AND (NOT new.is_active))) EXECUTE FUNCTION pricing.type_retired();
 GRANT SELECT ON TABLE pricing.data_type_registry TO pricing_reader;

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import DatabaseError
 
 _PACKAGE = Path(__file__).parent
 _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
@@ -22,7 +25,8 @@ def upgrade(owner_url: str) -> None:
     passed over.
 
     Safe to repeat, and to run from several processes at once: the second waits for the first
-    and then finds nothing to do. Raises DatabaseError when the server cannot be reached.
+    and then finds nothing to do. Raises DatabaseError when the server cannot be reached, or when the database is of
+    another version than this one can upgrade.
     """
     engine = make_engine(owner_url)
     try:
@@ -56,4 +60,15 @@ def _run_migrations(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
+    script = ScriptDirectory.from_config(config)
+    known = [revision.revision for revision in script.walk_revisions()]
+    found = MigrationContext.configure(
+        connection, opts={"version_table_schema": "pricing"}
+    ).get_current_revision()
+    if found is not None and found not in known:
+        raise DatabaseError(
+            f"the database is at migration {found}, and this version knows {known[-1]} to {known[0]}. If a newer "
+            f"version made it, use that one. If an older one did, first run `pricing-pipeline db upgrade` of the last "
+            f"version that upgrades to {known[-1]}."
+        )
     command.upgrade(config, "head")

@@ -17,7 +17,7 @@ SQUAWK = Path(sys.executable).with_name("squawk")
 MIGRATIONS = ROOT / "migrations/versions"
 
 
-def complaints(folder: Path, statement: str, name: str = "0042_new.sql") -> set[str]:
+def complaints(folder: Path, statement: str, name: str = "0099_new.sql") -> set[str]:
     """Names of the rules that a migration breaks."""
     path = folder / "versions" / name
     path.parent.mkdir()
@@ -78,10 +78,9 @@ def test_what_migrations_ordinarily_do_passes(tmp_path: Path, statement: str) ->
     assert complaints(tmp_path, statement) == set()
 
 
-def test_the_migrations_that_are_passed_over_are_those_before_the_rules(tmp_path: Path) -> None:
-    """Their findings change nothing any more; each later one is judged."""
+def test_only_the_baseline_is_passed_over(tmp_path: Path) -> None:
     for path in sorted(MIGRATIONS.glob("*.sql")):
         folder = tmp_path / path.stem
         folder.mkdir()
         judged = "syntax-error" in complaints(folder, "CREATE TABEL pricing.visits ();", path.name)
-        assert judged == (path.name >= "0042"), path.name
+        assert judged == (path.name != "0043_baseline.sql"), path.name
