@@ -20,8 +20,8 @@ from sqlalchemy.exc import OperationalError
 from benchmarks import crew, peers
 from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
-from pricing_pipeline.db.conflicts import is_locked
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.queue import task_queue as product
 

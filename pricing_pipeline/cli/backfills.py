@@ -8,16 +8,17 @@ from datetime import date
 from uuid import UUID
 
 import typer
+from psycopg import errors
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli.backfill import checked
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import duration, listed, moment, print_json, print_table, size
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Estimate
 from pricing_pipeline.errors import InvalidRange
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline.settings import load_settings
 
 
@@ -163,7 +164,7 @@ def cancel(backfill_id: UUID, *, as_json: bool) -> None:
                 count = backfills.cancel(connection, backfill_id)
                 finished_at, cancelled_at = backfills.ended(connection, backfill_id)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != "22023":
+            if not isinstance(error.orig, errors.InvalidParameterValue):
                 raise
             raise InvalidRange(reason(error)) from error
     if as_json:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 import typer
+from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -14,12 +15,12 @@ from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.demand import backfills, instruments
 from pricing_pipeline.errors import InvalidRange, UnknownSymbol
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.registry.calendars import Gap, GapKind
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline.settings import load_settings
 
 _HOLIDAYS_TOLD = 5
@@ -101,7 +102,7 @@ def _found(connection: Connection, data_type: str, symbol: str, first: date, las
     try:
         return calendars.gaps(connection, data_type, symbol, days.start, days.end)
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != "22023":
+        if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
         raise InvalidRange(reason(error)) from error
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -19,8 +20,6 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline.registry.calendars import Gap
 
 _HEIGHT = 16
-_REFUSED = "22023"
-"""SQLSTATE of a question that the database refuses with a sentence: here, of what has no trading calendar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ def marks(
         pair = (connection, kind.data_type, symbol, first.date(), last.date())
         return Marks(calendars.gaps(*pair), revised, len(calendars.closed_days(*pair)))
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _REFUSED:
+        if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
-        return Marks((), revised)
+        return Marks((), revised)  # it has no trading calendar
 
 
 def show(symbol: str, data_type: str, bars: Sequence[Bar], labels: Sequence[str], to_mark: Marks) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from psycopg import errors
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.registry.data_type_registry import reason
+from pricing_pipeline.db.errors import reason
 
-_NOT_MIGRATED = frozenset({"3F000", "42P01", "42703", "42883"})
-"""A schema, table, column or function that does not exist."""
-
-_TOO_LARGE = "22003"
+_NOT_MIGRATED = (
+    errors.InvalidSchemaName,
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+)
 
 
 def sentence(error: Exception) -> str | None:
     """What a database error means to whoever typed the command; None for other errors."""
     if not isinstance(error, DBAPIError):
         return None
-    if getattr(error.orig, "sqlstate", None) in _NOT_MIGRATED:
+    if isinstance(error.orig, _NOT_MIGRATED):
         return f"the database is not up to date: {reason(error)}. Run `pricing-pipeline db upgrade`."
-    if getattr(error.orig, "sqlstate", None) == _TOO_LARGE:
+    if isinstance(error.orig, errors.NumericValueOutOfRange):
         return f"a number is larger than the database can hold: {reason(error)}."
     said = reason(error).strip()
     return said if said.endswith((".", "?", "!")) else f"{said}."

@@ -32,6 +32,7 @@ from pricing_pipeline.cli.output import (
     print_json,
 )
 from pricing_pipeline.cli.program import warn
+from pricing_pipeline.db.errors import is_conflict
 from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.prices import documents, price_reader
@@ -42,8 +43,6 @@ HEARTBEAT_SECONDS = 60.0
 POLL_SECONDS = 2.0
 _LONGEST_PAUSE = 15.0
 _RETRIES = 5
-_RACES = frozenset({"40001", "40P01"})
-"""A deadlock or a conflict: the same heartbeat works at once."""
 _OUTAGES = (DatabaseError, OperationalError)
 
 
@@ -153,7 +152,7 @@ class Watch:
                 with self._engine.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
-                if attempt == _RETRIES or getattr(error.orig, "sqlstate", None) not in _RACES:
+                if attempt == _RETRIES or not is_conflict(error):
                     raise
         raise AssertionError("unreachable")
 

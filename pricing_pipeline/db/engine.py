@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import psycopg
+from psycopg import errors
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -14,7 +15,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.errors import DatabaseError, ReadReplica, SettingsError
 
-_READ_ONLY = "25006"
 _CURSOR = "pricing_pipeline.cursor"
 
 _KEEPALIVES = {
@@ -210,7 +210,7 @@ def _clear_error(context: ExceptionContext) -> None:
 def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) -> None:
     """Say in plain words that no server answers, or that it takes no writes. Leaves all else to the caller."""
     address = masked(url) if url is not None else "its address"
-    if getattr(error, "sqlstate", None) == _READ_ONLY:
+    if isinstance(error, errors.ReadOnlySqlTransaction):
         raise ReadReplica(
             f"the database at {address} takes no writes: it is a read replica, or set read-only. "
             "Point PRICING_DATABASE_URL at the primary."

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
+from psycopg import errors
 from pydantic import Field
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.defs.ours import stored_key
 from pricing_pipeline.defs.reports import Reporter
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
@@ -22,10 +24,6 @@ from pricing_pipeline.demand.backfills import Backfill
 from pricing_pipeline.domain.data_types import DataType
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline.registry import data_type_registry
-
-_REFUSED = "22023"
-"""SQLSTATE of a request that the database refuses with a sentence for people."""
 
 
 class BackfillConfig(dg.Config):
@@ -89,24 +87,24 @@ def backfill(
     window = _window(context, config) if prices else Window(today, today)
     plans, faults, without_history = [], [], {}
     for kind in prices:
-        if reason := _no_history(kind, window):
-            without_history[kind.data_type] = reason
+        if no_history := _no_history(kind, window):
+            without_history[kind.data_type] = no_history
             if window.start < today.replace(day=1):  # of the month that has begun comes what is fetched now
-                context.log.warning(reason)
+                context.log.warning(no_history)
             continue
         try:
             plans.append(refresher.plan_backfill(kind.data_type, window, wanted[kind.data_type]))
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != _REFUSED:
+            if not isinstance(error.orig, errors.InvalidParameterValue):
                 raise
-            faults.append(data_type_registry.reason(error))  # no reason to leave out the other types
+            faults.append(reason(error))  # no reason to leave out the other types
     is_current = window.start <= today <= window.end
     for kind in kinds:
         if is_current or kind.fetcher.is_document:
             fault = _fetch_now(context, refresher, reporter, kind, wanted[kind.data_type])
             faults += [fault] if fault else []
-    for name, reason in without_history.items():
-        reporter.report_unfillable(name, window, reason)
+    for name, no_history in without_history.items():
+        reporter.report_unfillable(name, window, no_history)
     failures = {}
     for plan in plans:
         _say_what_is_planned(context, reporter, plan, window, wanted[plan.data_type])
@@ -142,9 +140,9 @@ def _wanted(
         with engine.connect() as connection:
             known = instruments.known_symbols(connection, names, symbols)
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _REFUSED:
+        if not isinstance(error.orig, errors.InvalidParameterValue):
             raise
-        raise dg.Failure(f"{data_type_registry.reason(error)}. Nothing was asked for.") from None
+        raise dg.Failure(f"{reason(error)}. Nothing was asked for.") from None
     if without := [name for name in names if not known[name]]:
         context.log.info(
             f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."

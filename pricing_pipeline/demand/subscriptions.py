@@ -19,9 +19,9 @@ from typing import Self
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.errors import CapExceeded, PricingError
-from pricing_pipeline.registry import data_type_registry
 
 Pair = tuple[str, str]
 """A data type and a symbol."""
@@ -251,4 +251,4 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _words(error: Exception) -> str:
-    return data_type_registry.reason(error) if isinstance(error, DBAPIError) else str(error)
+    return reason(error) if isinstance(error, DBAPIError) else str(error)

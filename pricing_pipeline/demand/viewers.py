@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import CapExceeded
-
-_CAP = "53400"
-"""SQLSTATE of a request that goes past a user's caps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def _admitted(connection: Connection, name: str, parameters: dict[str, object]) 
         return int(connection.execute(query(name), parameters).scalar_one())
     except DBAPIError as error:
         diagnostics = getattr(error.orig, "diag", None)
-        if getattr(error.orig, "sqlstate", None) != _CAP or diagnostics is None:
+        if diagnostics is None or not isinstance(error.orig, errors.ConfigurationLimitExceeded):
             raise
         detail = json.loads(diagnostics.message_detail)
         room, retry_after = detail["room"], detail.get("retry_after")

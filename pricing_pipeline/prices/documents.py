@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -15,9 +16,6 @@ from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import Answer, Scalar, Stored
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import ReadReplica
-
-_NO_RIGHT = "42501"
-"""SQLSTATE of a missing privilege."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
             parameters = {"data_type": data_type, "symbol": symbol}
             requested = connection.execute(query("documents.request"), parameters).scalar_one()
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
+        if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
         requested = 0
     except ReadReplica:

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from psycopg import errors
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import DBAPIError
 
@@ -21,14 +22,6 @@ from pricing_pipeline.prices import frames
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-_NO_RIGHT = "42501"
-"""SQLSTATE of a missing privilege."""
-
-
-_DATA_EXCEPTION = "22000"
-"""SQLSTATE with which our functions refuse what cannot be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ def read(connection: Connection, symbol: str) -> Reading:
         with connection.begin_nested():
             requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
+        if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise
         requested = 0
     except ReadReplica:
@@ -179,7 +172,7 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != _DATA_EXCEPTION:
+        if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
         said = (

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.conflicts import is_conflict, is_refusal, transact
+from pricing_pipeline.db.errors import is_conflict, is_refusal, reason, transact
 from pricing_pipeline.domain.answers import Adjustment, Answer, Observation
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
@@ -85,7 +85,7 @@ def judge_anew(engine: Engine) -> list[Decision]:
             _LOG.warning(
                 "what is held of %s stays so, for it cannot be stored: %s",
                 one.symbol,
-                data_type_registry.reason(error),
+                reason(error),
             )
             transact(engine, partial(actions.note_judged, one=one))
     return made

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pricing_pipeline.db.conflicts import LOCKED_PAGE
+from pricing_pipeline.db.errors import LOCKED_PAGE
 
 _LOG = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5.0

@@ -21,8 +21,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_locked
 from pricing_pipeline.db.engine import KeptSession, autocommitting
+from pricing_pipeline.db.errors import LOCKED_PAGE, is_locked
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.demand import backfills, staleness, viewers

@@ -17,8 +17,8 @@ from functools import partial
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.conflicts import LOCKED_PAGE, is_conflict, is_locked, is_refusal, transact
 from pricing_pipeline.db.engine import autocommitting
+from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_refusal, reason, transact
 from pricing_pipeline.domain.answers import Adjustment, Answer, FailureKind, Observation, SymbolFailure
 from pricing_pipeline.domain.bars import months_of, of_symbols, symbols_of, together, trimmed_of
 from pricing_pipeline.domain.calls import Call
@@ -39,7 +39,6 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import closed_days, held_values, judgement
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline.validation.knowledge import Known
 
 _LOG = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from datetime import date
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.db.rules import RULES
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.errors import PricingError
 
@@ -88,18 +88,3 @@ def add_data_type(
         )
     except DBAPIError as error:
         raise PricingError(f"the registry refused data type {data_type!r}: {reason(error)}") from error
-
-
-def reason(error: DBAPIError) -> str:
-    """The database's own sentence, with its hint, without the statement; of a constraint, what that asks for."""
-    diagnostics = getattr(error.orig, "diag", None)
-    message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
-    constraint = getattr(diagnostics, "constraint_name", None)
-    # What functions refuse they say in words; what a table refuses, PostgreSQL says by the constraint's name.
-    if constraint and f'"{constraint}"' in message:
-        message = RULES.get(
-            constraint,
-            f"{getattr(diagnostics, 'table_name', None) or 'the database'} does not take this value",
-        )
-    hint = getattr(diagnostics, "message_hint", None)
-    return f"{message}. {hint}" if hint else str(message)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.db.conflicts import is_locked
+from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import ProviderDown, Throttled

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.core import (
     DAILY,
     MFAPI,

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.errors import CapExceeded
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import drains, freshness, schedules, viewers
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock
 

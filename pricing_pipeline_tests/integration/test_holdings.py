@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock

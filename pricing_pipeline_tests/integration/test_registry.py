@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.registry import data_type_registry
@@ -167,13 +168,11 @@ def test_b1_every_change_of_the_registry_is_counted(core: Core) -> None:
 def test_b1_a_table_of_ones_own_must_exist(core: Core) -> None:
     with pytest.raises(DBAPIError) as refused:
         add(core, table_name="my_prices")
-    assert "pricing.my_prices does not exist. Create the table first" in data_type_registry.reason(
-        refused.value
-    )
+    assert "pricing.my_prices does not exist. Create the table first" in reason(refused.value)
     own_table(core)
     with pytest.raises(DBAPIError) as refused:
         add(core, table_name="my_prices")
-    assert "pricing.my_prices lacks column(s) fetched_at, symbol" in data_type_registry.reason(refused.value)
+    assert "pricing.my_prices lacks column(s) fetched_at, symbol" in reason(refused.value)
     assert "price_history_crypto_quote" not in relations(core)
 
 
@@ -241,7 +240,7 @@ def test_b1_a_type_that_holds_data_is_not_deleted(core: Core, holds: str) -> Non
         core.rows("DELETE FROM pricing." + {"price": "price_history", "history": "latest_prices"}[holds])
     with pytest.raises(DBAPIError) as refused:
         core.rows("DELETE FROM pricing.data_type_registry WHERE data_type = 'crypto_quote'")
-    words = data_type_registry.reason(refused.value)
+    words = reason(refused.value)
     assert "cannot be deleted. Retire it instead: " in words
     core.rows(words.split("instead: ")[1])
     active = core.rows("SELECT data_type FROM pricing.data_type_registry WHERE is_active ORDER BY 1")
@@ -502,7 +501,7 @@ def test_b18_a_type_whose_fetcher_does_not_fit_its_class_is_refused(
     """Seed contract 5: an equity fed by NAVs."""
     with pytest.raises(DBAPIError) as caught:
         add(core, fetcher=fetcher, asset_class=asset_class)
-    said = data_type_registry.reason(caught.value)
+    said = reason(caught.value)
     assert f"data type crypto_quote: the fetcher {fetcher} does not fit the asset class {asset_class}" in said
     assert "quote and daily_bars fit every class" in said
     add(core)

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.db.rules import RULES
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.providers.currencies import CURRENCIES
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core, observation, sample_template
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import backfills, schedules
 from pricing_pipeline.demand.backfills import Backfill
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline.registry.data_type_registry import reason
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock

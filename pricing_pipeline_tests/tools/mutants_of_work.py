@@ -178,7 +178,7 @@ MUTANTS = (
     ),
     Mutant(
         "a deadlock is the task's fault",
-        "pricing_pipeline/db/conflicts.py",
+        "pricing_pipeline/db/errors.py",
         "",
         '"40001", "40P01"',
         '"40001"',

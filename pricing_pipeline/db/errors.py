@@ -1,4 +1,7 @@
-"""What an error of the database says of the transaction: try it again, put it off, or the values are refused."""
+"""What an error of the database means: try again, put it off, the values are refused; and its words for people.
+
+Each error has a class of its own in psycopg.errors, by its SQLSTATE.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from psycopg import errors
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from pricing_pipeline.db.rules import RULES
 from pricing_pipeline.errors import DatabaseError
 
 T = TypeVar("T")
 
 _ATTEMPTS = 3
-_CONFLICT_SQLSTATES = frozenset({"40001", "40P01"})
-_LOCKED_SQLSTATE = "55P03"
 _NO_VERDICT_CLASSES = frozenset({"08", "25", "53", "57", "58", "XX"})
 """The server is in trouble (connection, read-only, resources, shutdown, damage): says nothing about the values."""
 
@@ -45,19 +48,30 @@ LOCKED_PAGE = 'docs/operations.md, "Something is locked", tells how to find that
 
 def is_conflict(error: DBAPIError) -> bool:
     """Another session was in the way; the same transaction may well succeed."""
-    return _sqlstate(error) in _CONFLICT_SQLSTATES
+    return isinstance(error.orig, errors.SerializationFailure | errors.DeadlockDetected)
 
 
 def is_locked(error: DBAPIError) -> bool:
     """Another session has locked a row and does not end; to try again at once is to wait again."""
-    return _sqlstate(error) == _LOCKED_SQLSTATE
+    return isinstance(error.orig, errors.LockNotAvailable)
 
 
 def is_refusal(error: DBAPIError) -> bool:
     """The values are to blame."""
-    is_about_others = is_conflict(error) or is_locked(error)
-    return not is_about_others and _sqlstate(error)[:2] not in _NO_VERDICT_CLASSES
+    sqlstate = getattr(error.orig, "sqlstate", None) or "XX000"
+    return not is_conflict(error) and not is_locked(error) and sqlstate[:2] not in _NO_VERDICT_CLASSES
 
 
-def _sqlstate(error: DBAPIError) -> str:
-    return getattr(error.orig, "sqlstate", None) or "XX000"
+def reason(error: DBAPIError) -> str:
+    """The database's own sentence, with its hint, without the statement; of a constraint, what that asks for."""
+    diagnostics = getattr(error.orig, "diag", None)
+    message = getattr(diagnostics, "message_primary", None) or str(error.orig).splitlines()[0]
+    constraint = getattr(diagnostics, "constraint_name", None)
+    # What functions refuse they say in words; what a table refuses, PostgreSQL says by the constraint's name.
+    if constraint and f'"{constraint}"' in message:
+        message = RULES.get(
+            constraint,
+            f"{getattr(diagnostics, 'table_name', None) or 'the database'} does not take this value",
+        )
+    hint = getattr(diagnostics, "message_hint", None)
+    return f"{message}. {hint}" if hint else str(message)
