@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants schema bench bench-install check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages bench bench-install check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -80,8 +80,9 @@ test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=
 mutants: install-test ## Break the code on purpose, piece by piece, and see whether tests notice (ARGS="lock" picks)
 	$(BIN)/python -m pricing_pipeline_tests.tools.mutants $(ARGS)
 
-schema: install-test ## Write docs/schema.sql and docs/server.sql anew from the migrations and functions
+pages: install-test ## Write docs/schema.sql, docs/server.sql and docs/cli.md anew
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
+	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
 
 format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .

@@ -1,6 +1,6 @@
 -- The database in one place: what `db upgrade` makes of an empty one. To be read, not run: columns and constraints
 -- stand one to a line without commas, functions without bodies (pricing_pipeline/db/functions/ has them).
--- Written by `make schema`; a test compares it with a migrated database. What each data type adds is not here: its
+-- Written by `make pages`; a test compares it with a migrated database. What each data type adds is not here: its
 -- table partition pricing.price_history_<data_type> and its view pricing.latest_price_<data_type>.
 
 -- Everything of the price-refresh pipeline. Times are timestamptz; money is an integer with its scale.

@@ -1,5 +1,5 @@
 -- Who may do what on the embedded server, outside the schema pricing (schema.sql has that). To be read, not run.
--- Written by `make schema`; a test compares it with a new server.
+-- Written by `make pages`; a test compares it with a new server.
 
 -- In the database postgres
 CREATE ROLE postgres LOGIN SUPERUSER CREATEROLE CREATEDB REPLICATION BYPASSRLS;

@@ -82,7 +82,7 @@ def test_b2_a_worker_shapes_no_session_of_others(
 def test_b2_the_page_shows_every_right_on_the_server(make_server: MakeServer) -> None:
     with make_server(new=True, durable=True) as server:
         upgrade(server.url("pricing"))
-        assert server_rights(server) == SERVER_PAGE.read_text(), "rights have changed: run `make schema`"
+        assert server_rights(server) == SERVER_PAGE.read_text(), "rights have changed: run `make pages`"
 
 
 def most(sessions: ExitStack, url: str) -> int:

@@ -11,7 +11,7 @@ from pricing_pipeline_tests.tools.schema_page import PAGE, written
 
 def test_b26_the_page_shows_the_database_as_it_is(owner_url: str) -> None:
     """Tables, columns, defaults, constraints, indexes, triggers, policies, grants, signatures; on 15 as on 18."""
-    assert written(owner_url) == PAGE.read_text(), "the schema has changed: run `make schema`"
+    assert written(owner_url) == PAGE.read_text(), "the schema has changed: run `make pages`"
 
 
 def test_everything_in_the_schema_has_words(core: Core) -> None:

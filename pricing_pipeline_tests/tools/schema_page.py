@@ -1,6 +1,6 @@
 """`docs/schema.sql`: the whole database in one place; `docs/server.sql`: who may do what on the embedded server.
 
-`make schema` writes both, and tests hold them to what is there. Run as a module this writes the pages
+`make pages` writes both, and tests hold them to what is there. Run as a module this writes the pages
 anew, from an empty database on a server of its own.
 """
 
@@ -21,7 +21,7 @@ SERVER_PAGE = PAGE.with_name("server.sql")
 _HEAD = """\
 -- The database in one place: what `db upgrade` makes of an empty one. To be read, not run: columns and constraints
 -- stand one to a line without commas, functions without bodies (pricing_pipeline/db/functions/ has them).
--- Written by `make schema`; a test compares it with a migrated database. What each data type adds is not here: its
+-- Written by `make pages`; a test compares it with a migrated database. What each data type adds is not here: its
 -- table partition pricing.price_history_<data_type> and its view pricing.latest_price_<data_type>.
 
 """
@@ -42,7 +42,7 @@ def written(owner_url: str) -> str:
 
 _SERVER_HEAD = """\
 -- Who may do what on the embedded server, outside the schema pricing (schema.sql has that). To be read, not run.
--- Written by `make schema`; a test compares it with a new server.
+-- Written by `make pages`; a test compares it with a new server.
 
 """
 

@@ -118,7 +118,7 @@ def test_every_target_a_person_may_call_is_listed_by_make_help() -> None:
         "run",
         "test",
         "test-pg15",
-        "schema",
+        "pages",
         "check",
         "clean",
     }
