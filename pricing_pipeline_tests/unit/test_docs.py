@@ -176,7 +176,10 @@ def data_types() -> set[str]:
     """Those of the sample, and those that the pages themselves add."""
     sample = (PACKAGE / "sample/data_types.sql").read_text()
     return set(re.findall(r"^    \('(\w+)', '", sample, re.MULTILINE)) | {
-        words[3] for page in PAGES for words in commands(page) if words[1:3] == ["registry", "add"]
+        words[3]
+        for page in PAGES
+        for words in commands(page)
+        if words[1:3] == ["registry", "add"] and len(words) > 3
     }
 
 
