@@ -78,7 +78,7 @@ class _Listed:
     is_active: bool
     is_used: bool
     created_at: datetime | None = None
-    rotated_at: datetime | None = None
+    replaced_at: datetime | None = None
     sealed_at: datetime | None = None
     master_key_id: str | None = None
     error: str | None = None
@@ -124,7 +124,7 @@ def keys(provider: str | None, *, as_json: bool) -> None:
                 one.source,
                 "yes" if one.is_used else "no",
                 moment(one.created_at),
-                moment(one.rotated_at),
+                moment(one.replaced_at),
                 moment(one.sealed_at),
                 one.master_key_id,
                 one.error,
@@ -247,7 +247,7 @@ def _stored(
                 is_active=row.is_active,
                 is_used=row.is_active and place in opened,
                 created_at=row.created_at,
-                rotated_at=row.rotated_at,
+                replaced_at=row.replaced_at,
                 sealed_at=row.sealed_at,
                 master_key_id=row.sealed.master_key_id,
                 error=str(faults[place]) if place in faults else None,

@@ -47,7 +47,7 @@ def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key
     one = listed(cli)["default", "database"]
     assert (one["provider"], one["hint"], one["is_active"], one["is_used"]) == (TWELVEDATA, "…xy", True, True)
     assert one["master_key_id"] == again.json["master_key_id"]
-    assert one["rotated_at"] is not None
+    assert one["replaced_at"] is not None
     told = cli("provider", "keys").stdout
     assert "…xy" in told
     assert str(path) in told
