@@ -43,8 +43,9 @@ def has_test(path: Path, name: str) -> bool:
 def skips(node: ast.stmt) -> bool:
     """Whether a statement of a module or a test skips what it is part of."""
     match node:
-        case ast.Assign(targets=[ast.Name(id="pytestmark")], value=marks) | ast.AnnAssign(
-            target=ast.Name(id="pytestmark"), value=ast.expr() as marks
+        case (
+            ast.Assign(targets=[ast.Name(id="pytestmark")], value=marks)
+            | ast.AnnAssign(target=ast.Name(id="pytestmark"), value=ast.expr() as marks)
         ):
             return SKIP_MARK.search(ast.unparse(marks)) is not None
         case ast.Expr(value=ast.Call(func=function)):
