@@ -2,8 +2,8 @@
 
 The UI renders as markdown: metadata of that kind, and the descriptions of assets, columns, checks, jobs, resources, of
 events and of what a check has found. It would load pictures from others' servers and show links to them, so a text that
-is not ours is escaped there. Texts in metadata, ticks and logs are shown as they are. So are descriptions in the table of
-assets, which shows our escapes, too: nothing is escaped there that could not be markdown.
+is not ours is escaped there. Texts in metadata, ticks and logs are shown as they are. So are descriptions in the table
+of assets, which shows our escapes, too: nothing is escaped that could not be markdown.
 """
 
 import re

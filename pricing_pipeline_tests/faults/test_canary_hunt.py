@@ -1,8 +1,8 @@
 """Keys that can be told from all else are used by an `up` whose providers repeat them in every form (FAULTS part 4).
 
 Then the home, the folder of whoever starts it, the databases, a backup, all output and the arguments of processes are
-searched for them. Files that are meant to hold secrets (MAY_HOLD) are left out. Each key has the mark in it, at both ends,
-so that half of one still has it; passwords and master keys, which nobody chooses, are searched for as they are.
+searched for them. Files that are meant to hold secrets (MAY_HOLD) are left out. Each key has the mark in it, at both
+ends, so that half of one still has it; passwords and master keys, which nobody chooses, are searched for as they are.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Home:
             self.hunt.look("sessions", str(connection.execute("SELECT * FROM pg_stat_activity").fetchall()))
 
     def look_into_files(self) -> None:
-        """Every file of the home, of the cluster with its write-ahead log, and of the folder in which `up` was started."""
+        """Every file of the home, of the cluster with its write-ahead log, and of the folder where `up` was started."""
         cluster = EmbeddedServer(self.stack.home).data_dir
         assert list(cluster.glob("pg_wal/0*"))
         home = self.stack.home
