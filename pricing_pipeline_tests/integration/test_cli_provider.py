@@ -25,7 +25,7 @@ ONE, TWO = new_key("one"), new_key("two")
 
 def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, str], dict[str, Any]]:
     """What `provider keys` tells, by name and source."""
-    told = cli("provider", "keys", *names, "--json", **settings)
+    told = cli("provider", "keys", *names, "--json", **({"sandbox": "false"} | settings))
     assert told.exit_code == 0, told
     return {(one["key_name"], one["source"]): one for one in told.json["keys"]}
 
@@ -51,6 +51,8 @@ def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key
     told = cli("provider", "keys").stdout
     assert "…xy" in told
     assert str(path) in told
+    assert not listed(cli, sandbox="true")["default", "database"]["is_used"]
+    assert "no real key is used" in cli("provider", "keys", sandbox="true").stderr
 
 
 def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> None:
