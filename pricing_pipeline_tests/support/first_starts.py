@@ -1,4 +1,4 @@
-"""Kill first starts at random moments, and start again: `python -m pricing_pipeline_tests.support.first_starts [COUNT] [SEED]`.
+"""Kill first starts at random moments: `python -m pricing_pipeline_tests.support.first_starts [COUNT] [SEED]`.
 
 Each home is new. Its first start gets SIGINT, SIGTERM or SIGKILL at a moment between its begin and its first price; the
 next start of the home must bring that price. What was killed when is printed, with what the logs say of a home that was
