@@ -717,7 +717,7 @@ CREATE TABLE pricing.pair_requests (
     request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
     data_type text NOT NULL  -- What is asked for.
     symbol text NOT NULL  -- What is asked for.
-    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk came by it and could not queue it: its provider can take no more, or another session was in the way.
+    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a schedule reached it and could not queue it: its provider can take no more, or another session was in the way.
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
     user_id pricing.user_name  -- Whose read it is, against whose allowance it counts; NULL = no read of a client.
     CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
@@ -866,7 +866,7 @@ CREATE TABLE pricing.provider_credentials (
     secret_nonce bytea NOT NULL  -- Nonce of ciphertext, random.
     ciphertext bytea NOT NULL  -- The API key, padded, encrypted with the data key, and its tag.
     created_at timestamp with time zone NOT NULL  -- When a key of this name was first stored.
-    rotated_at timestamp with time zone  -- When it was last replaced by another; NULL = never.
+    replaced_at timestamp with time zone  -- When it was last replaced by another; NULL = never.
     sealed_at timestamp with time zone NOT NULL  -- When the row was last encrypted, be it for a new master key only.
     CONSTRAINT provider_credentials_pkey PRIMARY KEY (provider, key_name)
     CONSTRAINT credential_version_is_unique UNIQUE (row_version)
@@ -1277,7 +1277,7 @@ TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 
--- Has what a walk came by and could not queue looked at once more in a minute, and meanwhile what other providers serve.
+-- Has what a schedule reached and could not queue looked at once more in a minute, and meanwhile what other providers serve.
 CREATE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.ask_later(text,text[]) TO pricing_worker;
 

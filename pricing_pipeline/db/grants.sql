@@ -81,8 +81,8 @@ BEGIN
             ('(collector_call_log|past_calls|api_data_usage|limit_counts|size_estimates|provider_state|provider_keys|duties)', 'SELECT'),
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
-        -- What holds secrets, even encrypted ones, a reader does not see.
-        secret_relations (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
+        -- Encrypted secrets are nothing for a reader, and neither is how far this database has been upgraded.
+        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
@@ -104,7 +104,7 @@ BEGIN
             FROM relations r CROSS JOIN (VALUES ('USAGE'), ('SELECT')) AS p (privilege) WHERE r.relkind = 'S'
             UNION ALL
             SELECT 'TABLE', r.name, 'pricing_reader', 'SELECT' FROM relations r
-            WHERE r.relkind <> 'S' AND NOT EXISTS (SELECT FROM secret_relations s WHERE r.name ~ ('^' || s.pattern || '$'))
+            WHERE r.relkind <> 'S' AND NOT EXISTS (SELECT FROM hidden_from_readers h WHERE r.name ~ ('^' || h.pattern || '$'))
             UNION ALL
             SELECT 'FUNCTION', f.name, 'pricing_worker', 'EXECUTE' FROM functions f WHERE NOT f.fires
             UNION ALL

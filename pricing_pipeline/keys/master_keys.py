@@ -26,7 +26,7 @@ _TOO_OPEN = 0o027
 """Others may do nothing with the file, and its group may not write it."""
 _HEADING = """\
 # Master keys of the pricing pipeline, newest first: the newest seals providers' keys, each opens what it has sealed.
-# Who has this file and the database has every key. Without it the stored keys are lost.
+# Whoever has this file and the database can read every API key. Without it the stored keys are lost.
 """
 
 

@@ -1,7 +1,7 @@
 """Who may talk to the Dagster UI. Dagster's webserver asks nobody who they are; this stands in front of it.
 
-Any web page can make a browser send requests to this machine. It cannot choose their Host and Origin, nor send JSON to
-another origin without asking, so these are checked. It knows neither Dagster nor the database.
+Any web page can make a browser send requests to this machine. A page cannot choose their Host and Origin, nor send JSON
+to another origin without asking, so these are checked. This module imports neither Dagster nor the database.
 """
 
 from __future__ import annotations

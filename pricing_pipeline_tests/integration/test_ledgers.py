@@ -27,7 +27,7 @@ LEDGERS = (
     "duties",
 )
 
-# What runs with the owner's rights when a worker calls it, and writes ledgers. The others that do write no ledger.
+# Functions with the owner's rights that write counts. OTHER_DEFINERS have these rights and write none.
 WRITERS = {
     "claim_calls",
     "claim_opinions",
@@ -56,8 +56,8 @@ OTHER_DEFINERS = {
     "why_old",
     "make_storage",  # a trigger of the registry
 }
-# These have no rights of their own and write by the functions above.
-CALLERS = {"finish_call", "store_answer", "store_quotes"}
+# They have no rights of their own, and write counts through WRITERS.
+CALL_WRITERS = {"finish_call", "store_answer", "store_quotes"}
 
 Session = psycopg.Connection[Any]
 
@@ -308,7 +308,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
             except psycopg.Error:
                 continue
             ran.add(name)
-            if name in WRITERS | CALLERS:
+            if name in WRITERS | CALL_WRITERS:
                 after = standing(used)
                 assert fallen(before, after) == {}, (name, arguments)
                 before = after
@@ -318,7 +318,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
             writers.add(name)
         before, prints = after, now
     assert ran > WRITERS, "each of them ran"
-    assert writers <= WRITERS | CALLERS
+    assert writers <= WRITERS | CALL_WRITERS
 
     # Nothing that was left behind lets more through either, now or when the minute is over.
     used.rows("UPDATE pricing.provider_keys SET blocked_until = NULL, throttles = 0, is_active = true")

@@ -19,8 +19,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT provider_credentials_pkey DO UPDATE
     SET row_version = excluded.row_version, master_key_id = excluded.master_key_id, key_nonce = excluded.key_nonce,
         wrapped_key = excluded.wrapped_key, secret_nonce = excluded.secret_nonce, ciphertext = excluded.ciphertext,
-        rotated_at = now_, sealed_at = now_
-    RETURNING c.rotated_at IS NOT NULL INTO replaced;
+        replaced_at = now_, sealed_at = now_
+    RETURNING c.replaced_at IS NOT NULL INTO replaced;
     RETURN replaced;
 END $$;
 COMMENT ON FUNCTION pricing.store_credential(text, text, bigint, text, bytea, bytea, bytea, bytea) IS
