@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.processes.own_files import foreign_hand, replace_own
+from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
@@ -78,12 +78,11 @@ class Remembered:
     def load(cls, path: Path) -> Remembered | None:
         """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
         try:
-            if (fault := foreign_hand(path)) is not None:
-                raise EmbeddedServerError(
-                    f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another "
-                    "folder."
-                )
-            return cls(**json.loads(path.read_text()))
+            return cls(**json.loads(read_private(path)))
+        except NotPrivate as fault:
+            raise EmbeddedServerError(
+                f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another folder."
+            ) from None
         except FileNotFoundError:
             return None
         except PermissionError:

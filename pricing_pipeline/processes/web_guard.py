@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.own_files import NotPrivate, read_private
 from pricing_pipeline.settings import Settings
 
 LOGIN = "/login"
@@ -60,7 +60,7 @@ def ui_token(settings: Settings) -> str | None:
     Raises SettingsError when it is too short, when others can read the file, and when there is none although the UI
     is to listen on an address that other machines reach.
     """
-    token, source = _given(settings)
+    token, source = _configured_token(settings)
     if token is None and not settings.ui_address.is_loopback:
         raise SettingsError(
             f"PRICING_UI_ADDRESS={settings.ui_address} opens the Dagster UI to other machines, and it has no login. "
@@ -205,28 +205,20 @@ class Guard:
         return _please_log_in(connection, "This is not the token.")
 
 
-def _given(settings: Settings) -> tuple[str | None, str]:
+def _configured_token(settings: Settings) -> tuple[str | None, str]:
     """The token and where it stands."""
     if settings.ui_token is not None:
         return settings.ui_token.get_secret_value().strip(), "PRICING_UI_TOKEN"
     path = settings.home.absolute() / TOKEN_FILE
     try:
-        return _read_closed(path).strip(), str(path)
+        return read_private(path).strip(), str(path)
     except (FileNotFoundError, NotADirectoryError):
         return None, str(path)
+    except NotPrivate as fault:
+        raise SettingsError(f"the token in {path} {fault}.") from None
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError(f"the token in {path} cannot be read ({why}). Write it anew.") from None
-
-
-def _read_closed(path: Path) -> str:
-    with path.open() as file:
-        status = os.fstat(file.fileno())
-        if status.st_mode & 0o077:
-            raise SettingsError(f"the token in {path} is open to others. Close it: chmod 600 {path}")
-        if status.st_uid not in (os.geteuid(), 0):
-            raise SettingsError(f"the token in {path} belongs to another user. Make a file of your own.")
-        return file.read(_LONGEST_FORM)
 
 
 def _has_body(connection: HTTPConnection) -> bool:

@@ -577,7 +577,7 @@ def test_a_token_file_that_others_may_open_is_refused(tmp_path: Path, mode: int)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_token_file_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(write_token(tmp_path), 12345, -1)
-    with pytest.raises(SettingsError, match="belongs to another user"):
+    with pytest.raises(SettingsError, match="belongs to user 12345, and this runs as root"):
         ui_token(Settings(home=tmp_path))
 
 
