@@ -50,7 +50,9 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
             if lines:  # otherwise it is somebody else's, in whatever state
                 close_to_group(file.fileno())
                 if (fault := who_else_may_change(path, file.fileno())) is not None:
-                    complain(f"{path} holds settings, and {fault}. Or put them into the environment and move it away.")
+                    complain(
+                        f"{path} holds settings, and {fault}. Or put them into the environment and move it away."
+                    )
                     return
     except OSError as error:
         complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")

@@ -28,7 +28,7 @@ from pricing_pipeline.keys.environments import given_to, passed_on
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
-from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
+from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
 from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
@@ -56,6 +56,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     with Supervisor(settings.home) as supervisor:
         began = time.time()
         web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
+        address = settings.ui_address.compressed
+        for looked_at in listen_for_browsers(address, web_port, need_all=token is not None):
+            looked_at.close()
         sandbox_port = (
             require_free_port(
                 settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port}
@@ -177,7 +180,8 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
-        # Children work in another folder, and run this code nevertheless.
+        # Children work in another folder, run this code nevertheless, and nothing that lies there.
+        "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
     }
     if sandbox_port is not None:

@@ -121,13 +121,13 @@ def test_a_home_below_a_folder_that_all_may_write_is_refused(tmp_path: Path, lin
     if linked:
         (tmp_path / "elsewhere").mkdir()
         (shared / "one").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SupervisorError, match=rf"{shared} may be written by others\. Run `chmod o-w .*PRICING_HOME"):
+    with pytest.raises(
+        SupervisorError, match=rf"{shared} may be written by others\. Run `chmod o-w .*PRICING_HOME"
+    ):
         prepare_home(home)
     assert not home.exists()
     shared.chmod(0o1777)  # like /tmp: nobody moves what is somebody else's
     prepare_home(home)
-
-
 
 
 @pytest.mark.parametrize("length", [10, 50, 200], ids=lambda length: f"{length} letters")

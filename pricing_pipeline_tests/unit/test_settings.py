@@ -83,7 +83,9 @@ def test_c3_a_file_of_another_user_is_refused_unless_it_says_nothing_of_ours(
     file = folder / ".env"
     file.write_text("PRICING_WEB_PORT=3001\n")
     os.chown(file, 65534, 65534)
-    with pytest.raises(SettingsError, match=rf"{file} holds settings, and belongs to nobody, and this runs as root"):
+    with pytest.raises(
+        SettingsError, match=rf"{file} holds settings, and belongs to nobody, and this runs as root"
+    ):
         load_settings()
     assert load_settings_as_guest().web_port == 3000
     assert "belongs to nobody" in caplog.text
