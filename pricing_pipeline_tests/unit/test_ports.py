@@ -116,7 +116,7 @@ def test_somebody_on_the_other_loopback_address_is_told_of_only_where_cookies_wo
         assert opened("127.0.0.1", port, need_all=False) == ["127.0.0.1"]
         with pytest.raises(SupervisorError, match=f"port {port} for the Dagster UI on ::1 is in use"):
             opened("127.0.0.1", port)
-    with pytest.raises(SupervisorError, match="on 192.0.2.1 cannot be used"):
+    with pytest.raises(SupervisorError, match=r"on 192\.0\.2\.1 cannot be used"):
         opened("192.0.2.1", port)
 
 
