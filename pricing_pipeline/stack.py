@@ -19,12 +19,13 @@ from pricing_pipeline import sample
 from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey
 from pricing_pipeline.keys import credentials, master_keys
-from pricing_pipeline.keys.environments import given_to, passed_on
+from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
@@ -149,6 +150,8 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
         server.start(supervisor.check)
         supervisor.watch("postgresql", server)
         say(f"PostgreSQL runs in {server.data_dir}")
+        if (warning := warn_of_account(server.data_dir)) is not None:
+            say(warning)
         worker, owner = server.url("pricing", "worker"), server.url("pricing", "owner")
         dagster = server.url("dagster", "worker")
     else:
@@ -168,7 +171,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
-    environment = passed_on(os.environ, settings)
+    environment = environment_of_children(os.environ, settings)
     environment |= {
         "PRICING_HOME": str(home),
         "PRICING_SANDBOX": str(settings.sandbox).lower(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import stat
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.db.embedded_home import Remembered
+from pricing_pipeline.db.embedded_home import Remembered, warn_of_account
 from pricing_pipeline.errors import EmbeddedServerError, SettingsError, SupervisorError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.keys.sealing import new_key
@@ -232,3 +233,21 @@ def test_logs_are_not_written_through_links(tmp_path: Path) -> None:
     assert rotate_log(log, limit=10)
     assert victim.read_text() == "kept"
     assert (tmp_path / "postgresql.log.1").read_text() == "x" * 100
+
+
+@needs_root
+def test_whoever_starts_a_server_as_nobody_is_told_who_else_can_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container there is often no other account, so it is not refused."""
+    known = pwd.getpwnam
+
+    def without_postgres(name: str) -> pwd.struct_passwd:
+        if name == "postgres":
+            raise KeyError(name)
+        return known(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", without_postgres)
+    assert "every program that runs as nobody can read and change" in str(warn_of_account(tmp_path / "data"))
+    os.chown(tmp_path, known("daemon").pw_uid, -1)
+    assert warn_of_account(tmp_path) is None
