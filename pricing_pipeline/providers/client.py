@@ -355,18 +355,21 @@ class ProviderClient:
     def _scrubbed(self, answer: Answer) -> Answer:
         """The answer without keys in what it quotes. Bars by columns quote nothing."""
         observations = answer.observations
-        if isinstance(observations, tuple) and any(row.quality for row in observations):
+        faulty = [row for row in observations if row.quality] if isinstance(observations, tuple) else []
+        rejected = capped(answer.rejected)
+        texts = [row.quality or "" for row in faulty]
+        texts += [item.message for item in answer.failures]
+        texts += [text for item in rejected for text in (item.reason, item.text)]
+        words = iter(self._echoes.blot_texts(texts))
+        if faulty:
             observations = tuple(
-                replace(row, quality=self._scrub(row.quality)) if row.quality else row for row in observations
+                replace(row, quality=next(words)) if row.quality else row for row in observations
             )
         return replace(
             answer,
             observations=observations,
-            failures=tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures),
-            rejected=tuple(
-                replace(item, reason=self._scrub(item.reason), text=self._scrub(item.text))
-                for item in capped(answer.rejected)
-            ),
+            failures=tuple(replace(item, message=next(words)) for item in answer.failures),
+            rejected=tuple(replace(item, reason=next(words), text=next(words)) for item in rejected),
             unconfirmed=answer.unconfirmed
             and replace(answer.unconfirmed, answer=self._scrubbed(answer.unconfirmed.answer)),
         )

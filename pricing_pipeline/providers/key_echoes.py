@@ -1,8 +1,8 @@
 """API keys that a provider repeats: found in the forms in which services send things back, and blotted out.
 
-The forms are: the key as it is or in other letters' case; each of those in hexadecimal digits (also with a colon, dash
-or space between the bytes) or base64 digits, alone or as a part of something longer; in UTF-16; half of any of these,
-for half of a key is still a secret. Any of its characters may be escaped as JSON, URLs or HTML do, up to three times.
+The forms are: the key as it is or in other letters' case; each of those in hexadecimal or base64 digits,
+alone or as a part of something longer; in hexadecimal digits with a colon, dash or space between the bytes; in UTF-16;
+half of any of these, for half of a key is still a secret. Any of its characters may be escaped as JSON, URLs or HTML do, up to three times.
 
 A key in another form (backwards, encrypted, in thirds) is not found.
 """
@@ -92,6 +92,11 @@ class _Form:
         for at, seed in self.seeds:
             found = lowered.find(seed)
             while found >= 0:
+                start, end = found - at, found - at + len(self.text)
+                if start >= 0 and lowered[start:end] == self.text:
+                    yield start, end
+                    found = lowered.find(seed, found + 1)
+                    continue
                 start, end = found, found + len(seed)
                 before, after = at, at + len(seed)
                 while before and start and lowered[start - 1] == self.text[before - 1]:
@@ -107,9 +112,10 @@ def _forms(key: str) -> list[_Form]:
     is_part_enough = len(key) >= LEAST_UNMISTAKABLE
     written = {json.dumps(key)[1:-1], json.dumps(key)[1:-1].replace("/", "\\/")}
     written |= {quote(key, safe=""), quote(key), html.escape(key)}
+    written |= {key.encode().hex(sign) for sign in ":- "}
     for cased in {key, key.upper(), key.lower()}:
         plain = cased.encode()
-        written |= {plain.hex(), *(plain.hex(sign) for sign in ":- "), *_in_base64(plain)}
+        written |= {plain.hex(), *_in_base64(plain)}
     # Letters' case makes no difference where they are looked for.
     texts = {text.lower() for text in written if len(text) >= _LEAST_WRITTEN} | {key.lower()}
     return [_Form(text.encode(), is_part_enough=is_part_enough) for text in sorted(texts)]
