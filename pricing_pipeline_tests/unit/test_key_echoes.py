@@ -68,14 +68,33 @@ def test_a4_no_disguise_of_a_key_passes(
         assert b"***" in blotted
 
 
-ESCAPES = [b"", b"%", b"%25", b"\\", b"\\x", b"\\u00", b"&#", b"&#x", b"&#x0", b"&amp;#", b"&amp;", b"\0", b"%2"]
+ESCAPES = [
+    b"",
+    b"%",
+    b"%25",
+    b"\\",
+    b"\\x",
+    b"\\u00",
+    b"&#",
+    b"&#x",
+    b"&#x0",
+    b"&amp;#",
+    b"&amp;",
+    b"\0",
+    b"%2",
+]
 
 
 @pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
 @given(
     key=st.one_of(long_keys, st.text("0123456789abcdef", min_size=16, max_size=40)),
     decoys=st.lists(
-        st.tuples(st.sampled_from(ESCAPES), st.integers(0, 30), st.integers(0, 40), st.sampled_from([b"", b";", b" "])),
+        st.tuples(
+            st.sampled_from(ESCAPES),
+            st.integers(0, 30),
+            st.integers(0, 40),
+            st.sampled_from([b"", b";", b" "]),
+        ),
         max_size=6,
     ),
     place=st.integers(0, 6),
@@ -94,7 +113,10 @@ def test_a4_no_decoy_hides_a_key(
     assert echo not in KeyEchoes([key, key[::-1]]).blot_body(text)
 
 
-@given(st.lists(st.text(string.printable.replace("\n", ""), max_size=20), min_size=1, max_size=9), st.integers(0, 8))
+@given(
+    st.lists(st.text(string.printable.replace("\n", ""), max_size=20), min_size=1, max_size=9),
+    st.integers(0, 8),
+)
 def test_a4_messages_are_blotted_together_as_they_are_one_by_one(texts: list[str], place: int) -> None:
     echoes = KeyEchoes([KEY, "short"])
     texts[place % len(texts)] += f"{quote(KEY)} short"
