@@ -1,8 +1,9 @@
 """API keys that a provider repeats: found in the forms in which services send things back, and blotted out.
 
-The forms are: the key as it is or in other letters' case; each of those in hexadecimal or base64 digits,
-alone or as a part of something longer; in hexadecimal digits with a colon, dash or space between the bytes; in UTF-16;
-half of any of these, for half of a key is still a secret. Any of its characters may be escaped as JSON, URLs or HTML do, up to three times.
+The forms are: the key as it is or in other letters' case; each of those in hexadecimal or base64 digits, alone or as a
+part of something longer; in hexadecimal digits with a colon, dash or space between the bytes; in UTF-16; half of any of
+these, for half of a key is still a secret. Any of its characters may be escaped as JSON, URLs or HTML do, up to three
+times.
 
 A key in another form (backwards, encrypted, in thirds) is not found.
 """
@@ -27,7 +28,7 @@ _LEAST_WRITTEN = 6
 """Fewer hexadecimal or base64 digits are in every other text."""
 
 _ESCAPED = re.compile(
-    rb"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|(&)amp;"
+    rb"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x0{0,8}([0-9a-f]{2});|&#0{0,8}([0-9]{2,3});|(&)amp;"
     rb"|\\(?=[/\"\\])|\x00",
     re.IGNORECASE,
 )
