@@ -306,8 +306,8 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
     session.execute("CREATE TEMP TABLE loot (who pg_catalog.text)")
     session.execute("GRANT ALL ON loot TO PUBLIC")
     session.execute(
-        "CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO pg_temp.loot VALUES (current_user); RETURN true; END $$"
+        "CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE sql AS $$"
+        " INSERT INTO pg_temp.loot VALUES (current_user) RETURNING true $$"
     )
     for table in relations(connection, "rp"):
         session.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (data_type pg_catalog.text)")
