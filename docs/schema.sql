@@ -2410,6 +2410,10 @@ GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing
 CREATE FUNCTION pricing.waiting_schedules() RETURNS TABLE(data_type text, slot timestamp with time zone, instruments bigint, reason text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.waiting_schedules() TO pricing_worker;
 
+-- Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server's queue of notifications is half full.
+CREATE FUNCTION pricing.wake_workers() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.wake_workers() TO pricing_worker;
+
 -- Queues what walks could not queue when they came by it, at most 500 a time, as far as its providers can take it; the rest waits a minute. Returns the number queued.
 CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.walk_requested() TO pricing_worker;
