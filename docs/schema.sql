@@ -66,7 +66,7 @@ CREATE TABLE pricing.active_subscriptions (
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
 ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.active_subscriptions FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.active_subscriptions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.active_subscriptions TO pricing_reader;
@@ -618,7 +618,7 @@ END) STORED  -- The symbol while the holding is active.
 );
 CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT NULL);
 ALTER TABLE pricing.holdings ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
@@ -726,7 +726,7 @@ CREATE TABLE pricing.pair_requests (
 );
 CREATE INDEX pair_requests_pair ON pricing.pair_requests USING btree (data_type, symbol);
 ALTER TABLE pricing.pair_requests ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.pair_requests FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.pair_requests FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.pair_requests FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_requests TO pricing_worker;
 GRANT SELECT ON TABLE pricing.pair_requests TO pricing_reader;
@@ -1055,7 +1055,7 @@ CREATE TABLE pricing.read_charges (
     CONSTRAINT pairs_are_positive CHECK ((pairs > 0))
 );
 ALTER TABLE pricing.read_charges ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.read_charges FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.read_charges FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.read_charges FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.read_charges TO pricing_worker;
 GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
@@ -1195,7 +1195,7 @@ CREATE TABLE pricing.user_allowances (
     CONSTRAINT user_allowances_pkey PRIMARY KEY (user_id)
 ) WITH (fillfactor=50);
 ALTER TABLE pricing.user_allowances ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR (user_id = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.user_allowances FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.user_allowances TO pricing_worker;
 GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;

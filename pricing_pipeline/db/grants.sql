@@ -37,7 +37,8 @@ BEGIN
         EXECUTE statement;
     END LOOP;
 
-    -- Rows that belong to a user: every table with a column user_id.
+    -- Rows that belong to a user: every table with a column user_id. Rows that name nobody are for nobody either: by the number
+    -- of its transaction (xmin, and pg_locks while it lasts) a row would tell which login has written it.
     FOR personal IN
         SELECT c.oid, c.relname, c.relrowsecurity FROM pg_catalog.pg_class c
         JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = 'user_id' AND NOT a.attisdropped
@@ -52,7 +53,7 @@ BEGIN
             EXECUTE pg_catalog.format('COMMENT ON POLICY worker_serves_all ON pricing.%I IS %L', personal.relname, 'A worker acts for every user.');
         END IF;
         IF has_reader AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = personal.oid AND p.polname = 'reader_sees_own') THEN
-            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id IS NULL OR user_id = session_user::text)', personal.relname);
+            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id = session_user::text)', personal.relname);
             EXECUTE pg_catalog.format('COMMENT ON POLICY reader_sees_own ON pricing.%I IS %L', personal.relname, 'A reader sees no rows of another login.');
         END IF;
     END LOOP;

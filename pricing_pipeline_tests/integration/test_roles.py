@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -367,6 +367,38 @@ def test_b5_a_reader_sees_prices_and_of_subscriptions_its_own(core: Core, reader
     assert len(session.execute("SELECT * FROM pricing.latest_prices").fetchall()) == 2
     assert len(session.execute("SELECT * FROM pricing.price('AAPL')").fetchall()) == 1
     session.execute("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
+
+
+def test_b5_a_reader_cannot_tell_by_transactions_who_asks_for_what(
+    core: Core, client: tuple[str, Login], reader: tuple[str, Login], connection: Login
+) -> None:
+    """A reader sees which session has a transaction number (pg_locks), so it must see no row that has it."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("DELETE FROM pricing.pair_requests")
+    _, asking = client
+    _, session = reader
+    row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+    assert row is not None
+    for call in (
+        "heartbeat('{equity_quote,equity_quote}', '{IBM,AAPL}')",
+        "hold('{equity_quote}', '{MSFT}')",
+        "price('GOOG')",
+        "price('AAPL')",
+        "document('earned', 'AAPL')",
+        "release('{equity_quote}', '{MSFT}')",
+        "unsubscribe('{equity_quote}', '{IBM}')",
+    ):
+        with suppress(errors.InvalidParameterValue):
+            asking.execute(f"SELECT pricing.{call}".encode())
+    written = 0
+    for table in relations(connection, "rp"):
+        query = f"SELECT count(*) FROM pricing.{table} WHERE xmin::text::bigint >= %s::bigint".encode()
+        (there,) = connection.execute(query, row).fetchone() or (0,)
+        written += there
+        with suppress(errors.InsufficientPrivilege):
+            assert session.execute(query, row).fetchone() == (0,), table
+    assert written > 4, "the owner sees them"
 
 
 REPORTS = [
