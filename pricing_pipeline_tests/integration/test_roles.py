@@ -149,6 +149,17 @@ def test_f3_a_worker_deletes_no_price(worker: Login) -> None:
         refuses(worker, f"DELETE FROM pricing.{view}")
 
 
+def test_f3_what_a_worker_takes_from_a_history_stays_as_revisions(core: Core, worker: Login) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    known = "SELECT array_agg(ROW(symbol, observed_at, amount, scale)::text) FROM pricing."
+    before = core.one(f"{known}price_history")
+    assert before is not None
+    worker.execute("SELECT pricing.change_basis('equity_quote', 'AAPL', 1, 'raw', '{}', true)")
+    assert core.one(f"{known}price_history") is None
+    assert core.one(f"{known}price_revisions") == before
+
+
 def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader: tuple[str, Login]) -> None:
     """What the registry's trigger makes, and what an owner makes for it, can be read and judged at once."""
     core.rows("CREATE TABLE pricing.my_prices (symbol text, at timestamptz, cache_ttl_minutes integer)")
