@@ -1768,7 +1768,7 @@ CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallin
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
 
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
-CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.
@@ -1810,7 +1810,7 @@ GRANT EXECUTE ON FUNCTION pricing.lift_marks() TO pricing_worker;
 CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How far back a window of so many seconds is counted: a whisker more than it is long.
+-- How far back a window of so many seconds is counted: five milliseconds more than it is long.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
 
@@ -2020,6 +2020,10 @@ GRANT EXECUTE ON FUNCTION pricing.probe_from(pricing.provider_state,timestamp wi
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
 
+-- How many sessions that queue as much as one does must fit into a quota beside each other, for one not to look what the others do.
+CREATE FUNCTION pricing.producers_beside_each_other() RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reader, pricing_worker;
+
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
@@ -2155,7 +2159,7 @@ CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET s
 GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 
 -- Puts the same secret, sealed anew, in the place of found_version; false when the row is no longer that one.
-CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.
@@ -2269,7 +2273,7 @@ CREATE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[
 GRANT EXECUTE ON FUNCTION pricing.serve_singly(text,text[],text[]) TO pricing_worker;
 
 -- Says what a key's own plan allows, for limits of its provider by name.
-CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
 -- Closes a call and books its wire bytes, once; false when it was closed before.
@@ -2317,7 +2321,7 @@ CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURN
 GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
 
 -- Stores a sealed key, new or in the place of another, and makes its name usable: active, without pauses. True when it replaced one.
-CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
