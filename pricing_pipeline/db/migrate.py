@@ -63,8 +63,8 @@ def _take_lock(engine: Engine, connection: Connection) -> None:
         names = " and ".join(f"process {holder.pid} of the login {holder.usename}" for holder in holders)
         ends = ", ".join(f"pg_terminate_backend({holder.pid})" for holder in holders)
         raise LockHeld(
-            f"the lock of upgrades is held by {names}. If that is another upgrade, wait until it has ended. If not, end "
-            f"the session as an administrator: SELECT {ends}. Then start again."
+            f"the lock of upgrades is held by {names}. If that is another upgrade, wait until it has ended. If not, "
+            f"end the session as an administrator: SELECT {ends}. Then start again."
             if holders
             else "another upgrade has only just ended; start again."
         ) from error

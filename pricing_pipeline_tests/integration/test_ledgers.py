@@ -108,7 +108,7 @@ COUNTED = """
     LEFT JOIN pricing.provider_key_limits own
         ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
 """
-# What only grows: calls, what they cost, bytes that were booked, how long a key is left alone, and what others use of it.
+# What only grows: calls, what they cost, bytes that were booked, how long a key is left alone, what others use of it.
 GROWING = """
     SELECT 'calls', (SELECT count(*) FROM pricing.calls)
     UNION ALL SELECT 'units ' || c.provider, sum(c.units) FROM pricing.collector_call_log c GROUP BY c.provider
@@ -212,7 +212,9 @@ def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Sessio
 
 def test_b10_the_page_names_what_writes_or_locks_ledgers() -> None:
     page = (ROOT / "docs/security.md").read_text()
-    (told,) = re.findall(r"These functions write or lock it, with the owner's rights: (.*?)\. They", page, re.DOTALL)
+    (told,) = re.findall(
+        r"These functions write or lock it, with the owner's rights: (.*?)\. They", page, re.DOTALL
+    )
     assert set(re.findall(r"`(\w+)`", told)) == WRITERS
 
 
@@ -309,10 +311,7 @@ HOSTILE = {
 def attacks(chance: random.Random, arguments: list[tuple[str, str]], times: int) -> list[str]:
     """Argument lists of hostile values, all of the right types."""
     return [
-        ", ".join(
-            f"({chance.choice(NAMED.get(name) or HOSTILE[kind])})::{kind}"
-            for name, kind in arguments
-        )
+        ", ".join(f"({chance.choice(NAMED.get(name) or HOSTILE[kind])})::{kind}" for name, kind in arguments)
         for _ in range(times if arguments else 1)
     ]
 
