@@ -7,7 +7,7 @@ from alembic import op
 from pricing_pipeline.db.migrate import run_script
 
 revision = "0045"
-down_revision = "0043"
+down_revision = "0044"
 
 
 def upgrade() -> None:

@@ -51,6 +51,7 @@ RELEASED = {
     "0041_bases.sql": "268cb179100a2ba4",
     "0042_shared_spans.sql": "6816b10ab7fe1116",
     "0043_ledgers.sql": "d63cfb91184d8e8a",
+    "0044_own_requests.sql": "31a11b7ac8051ec0",
     "0045_replaced_at.sql": "84d334cf9df6729e",
 }
 """The beginning of each one's SHA-256. A new migration gets its line here; a line is never changed."""
