@@ -66,7 +66,7 @@ CREATE TABLE pricing.active_subscriptions (
 ) WITH (fillfactor=70);
 CREATE INDEX active_subscriptions_pair ON pricing.active_subscriptions USING btree (data_type, symbol);
 ALTER TABLE pricing.active_subscriptions ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.active_subscriptions FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.active_subscriptions FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.active_subscriptions TO pricing_worker;
 GRANT SELECT ON TABLE pricing.active_subscriptions TO pricing_reader;
@@ -618,7 +618,7 @@ END) STORED  -- The symbol while the holding is active.
 );
 CREATE INDEX holdings_active ON pricing.holdings USING btree (data_type, active_symbol) WHERE (active_symbol IS NOT NULL);
 ALTER TABLE pricing.holdings ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.holdings FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.holdings FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.holdings TO pricing_worker;
 GRANT SELECT ON TABLE pricing.holdings TO pricing_reader;
@@ -717,7 +717,7 @@ CREATE TABLE pricing.pair_requests (
     request_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY  -- Requests are served in this order.
     data_type text NOT NULL  -- What is asked for.
     symbol text NOT NULL  -- What is asked for.
-    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk came by it and could not queue it: its provider can take no more, or another session was in the way.
+    kind text NOT NULL  -- watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a schedule reached it and could not queue it: its provider can take no more, or another session was in the way.
     requested_at timestamp with time zone NOT NULL DEFAULT pricing.clock()  -- When it was asked for.
     user_id pricing.user_name  -- Whose read it is, against whose allowance it counts; NULL = no read of a client.
     CONSTRAINT pair_requests_pkey PRIMARY KEY (request_id)
@@ -726,7 +726,7 @@ CREATE TABLE pricing.pair_requests (
 );
 CREATE INDEX pair_requests_pair ON pricing.pair_requests USING btree (data_type, symbol);
 ALTER TABLE pricing.pair_requests ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.pair_requests FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.pair_requests FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.pair_requests FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.pair_requests TO pricing_worker;
 GRANT SELECT ON TABLE pricing.pair_requests TO pricing_reader;
@@ -866,7 +866,7 @@ CREATE TABLE pricing.provider_credentials (
     secret_nonce bytea NOT NULL  -- Nonce of ciphertext, random.
     ciphertext bytea NOT NULL  -- The API key, padded, encrypted with the data key, and its tag.
     created_at timestamp with time zone NOT NULL  -- When a key of this name was first stored.
-    rotated_at timestamp with time zone  -- When it was last replaced by another; NULL = never.
+    replaced_at timestamp with time zone  -- When it was last replaced by another; NULL = never.
     sealed_at timestamp with time zone NOT NULL  -- When the row was last encrypted, be it for a new master key only.
     CONSTRAINT provider_credentials_pkey PRIMARY KEY (provider, key_name)
     CONSTRAINT credential_version_is_unique UNIQUE (row_version)
@@ -1055,7 +1055,7 @@ CREATE TABLE pricing.read_charges (
     CONSTRAINT pairs_are_positive CHECK ((pairs > 0))
 );
 ALTER TABLE pricing.read_charges ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.read_charges FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR ((user_id)::text = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.read_charges FOR SELECT TO pricing_reader USING (((user_id)::text = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.read_charges FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.read_charges TO pricing_worker;
 GRANT SELECT ON TABLE pricing.read_charges TO pricing_reader;
@@ -1195,7 +1195,7 @@ CREATE TABLE pricing.user_allowances (
     CONSTRAINT user_allowances_pkey PRIMARY KEY (user_id)
 ) WITH (fillfactor=50);
 ALTER TABLE pricing.user_allowances ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING (((user_id IS NULL) OR (user_id = (SESSION_USER)::text)));  -- A reader sees no rows of another login.
+CREATE POLICY reader_sees_own ON pricing.user_allowances FOR SELECT TO pricing_reader USING ((user_id = (SESSION_USER)::text));  -- A reader sees no rows of another login.
 CREATE POLICY worker_serves_all ON pricing.user_allowances FOR ALL TO pricing_worker USING (true) WITH CHECK (true);  -- A worker acts for every user.
 GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE pricing.user_allowances TO pricing_worker;
 GRANT SELECT ON TABLE pricing.user_allowances TO pricing_reader;
@@ -1277,7 +1277,7 @@ TRIGGER FUNCTION pricing.apply_fetcher() RETURNS trigger LANGUAGE plpgsql SET se
 CREATE FUNCTION pricing.ask_about_held(wanted_type text, wanted_symbol text) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.ask_about_held(text,text) TO pricing_worker;
 
--- Has what a walk came by and could not queue looked at once more in a minute, and meanwhile what other providers serve.
+-- Has what a schedule reached and could not queue looked at once more in a minute, and meanwhile what other providers serve.
 CREATE FUNCTION pricing.ask_later(wanted_type text, symbols text[]) RETURNS void LANGUAGE sql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.ask_later(text,text[]) TO pricing_worker;
 
@@ -1768,7 +1768,7 @@ CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallin
 GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_reader, pricing_worker;
 
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
-CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.
@@ -1810,7 +1810,7 @@ GRANT EXECUTE ON FUNCTION pricing.lift_marks() TO pricing_worker;
 CREATE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamp with time zone) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_start(pricing.provider_limits,timestamp with time zone) TO pricing_reader, pricing_worker;
 
--- How far back a window of so many seconds is counted: a whisker more than it is long.
+-- How far back a window of so many seconds is counted: five milliseconds more than it is long.
 CREATE FUNCTION pricing.limit_window(seconds integer) RETURNS interval LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.limit_window(integer) TO pricing_reader, pricing_worker;
 
@@ -2020,6 +2020,10 @@ GRANT EXECUTE ON FUNCTION pricing.probe_from(pricing.provider_state,timestamp wi
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.probe_outage(pricing.outages) TO pricing_worker;
 
+-- How many sessions that queue as much as one does must fit into a quota beside each other, for one not to look what the others do.
+CREATE FUNCTION pricing.producers_beside_each_other() RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.producers_beside_each_other() TO pricing_reader, pricing_worker;
+
 -- Makes pending what has waited long enough.
 CREATE FUNCTION pricing.promote_tasks() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.promote_tasks() TO pricing_worker;
@@ -2035,7 +2039,7 @@ GRANT EXECUTE ON FUNCTION pricing.prune() TO pricing_worker;
 CREATE FUNCTION pricing.prune_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_leaf(text,timestamp with time zone) TO pricing_worker;
 
--- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.
+-- Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.
 CREATE FUNCTION pricing.prune_quarantine() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prune_quarantine() TO pricing_worker;
 
@@ -2155,7 +2159,7 @@ CREATE FUNCTION pricing.reroute_waiting() RETURNS integer LANGUAGE plpgsql SET s
 GRANT EXECUTE ON FUNCTION pricing.reroute_waiting() TO pricing_worker;
 
 -- Puts the same secret, sealed anew, in the place of found_version; false when the row is no longer that one.
-CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.reseal_credential(wanted_provider text, wanted_key text, found_version bigint, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reseal_credential(text,text,bigint,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Notes which dead tasks are settled: cancelled ones, those whose work has succeeded since, and those whose pair has failed alike since. Returns how many.
@@ -2269,7 +2273,7 @@ CREATE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[
 GRANT EXECUTE ON FUNCTION pricing.serve_singly(text,text[],text[]) TO pricing_worker;
 
 -- Says what a key's own plan allows, for limits of its provider by name.
-CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
 
 -- Closes a call and books its wire bytes, once; false when it was closed before.
@@ -2317,7 +2321,7 @@ CREATE FUNCTION pricing.stop_tasks(ids bigint[], kind text, message text) RETURN
 GRANT EXECUTE ON FUNCTION pricing.stop_tasks(bigint[],text,text) TO pricing_worker;
 
 -- Stores a sealed key, new or in the place of another, and makes its name usable: active, without pauses. True when it replaced one.
-CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
+CREATE FUNCTION pricing.store_credential(wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea, nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_credential(text,text,bigint,text,bytea,bytea,bytea,bytea) TO pricing_worker;
 
 -- Writes the sessions of FX (Monday to Friday, each from 17:00 in New York on the day before) or of 24/7 (every day of UTC). Returns how many.
@@ -2409,6 +2413,10 @@ GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing
 -- For each scheduled type whose providers, or some of them, can take no more: the slot served last, how many instruments it has not been able to queue yet, and why.
 CREATE FUNCTION pricing.waiting_schedules() RETURNS TABLE(data_type text, slot timestamp with time zone, instruments bigint, reason text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.waiting_schedules() TO pricing_worker;
+
+-- Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server's queue of notifications is half full.
+CREATE FUNCTION pricing.wake_workers() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.wake_workers() TO pricing_worker;
 
 -- Queues what walks could not queue when they came by it, at most 500 a time, as far as its providers can take it; the rest waits a minute. Returns the number queued.
 CREATE FUNCTION pricing.walk_requested() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;

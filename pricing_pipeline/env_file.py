@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.own_files import close_to_group, who_else_may_change
 
 if TYPE_CHECKING:
     from dotenv.parser import Original
@@ -34,8 +35,8 @@ def refuse(fault: str) -> NoReturn:
 def read_env_file(complain: Callable[[str], object] = refuse) -> None:
     """Add its settings (`PRICING_...`) to the environment, which goes before it. Values are taken as they are.
 
-    What else it holds is somebody else's. Complains of a file that cannot be read, and of a line with a setting that
-    says nothing: it must not be passed over without a word.
+    What else it holds is somebody else's. Complains of a file that cannot be read or that others may write, and of a
+    line with a setting that says nothing: it must not be passed over without a word.
     """
     path = env_file()
     if path is None:
@@ -46,6 +47,13 @@ def read_env_file(complain: Callable[[str], object] = refuse) -> None:
         # Somebody else's lines may hold bytes of any encoding.
         with path.open(encoding="utf-8", errors="surrogateescape") as file:
             lines = [line for line in parse_stream(file) if _IS_OURS.match(line.original.string)]
+            if lines:  # otherwise it is somebody else's, in whatever state
+                close_to_group(file.fileno())
+                if (fault := who_else_may_change(path, file.fileno())) is not None:
+                    complain(
+                        f"{path} holds settings, and {fault}. Or put them into the environment and move it away."
+                    )
+                    return
     except OSError as error:
         complain(f"{path} cannot be read: {error.strerror}. It holds settings; mend it or move it away.")
         return

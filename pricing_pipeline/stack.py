@@ -19,16 +19,17 @@ from pricing_pipeline import sample
 from pricing_pipeline.db import dagster_storage
 from pricing_pipeline.db.databases import ensure_database, require_usable
 from pricing_pipeline.db.embedded import EmbeddedServer
+from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
 from pricing_pipeline.errors import NoMasterKey
 from pricing_pipeline.keys import credentials, master_keys
-from pricing_pipeline.keys.environments import given_to, passed_on
+from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.processes import dagster_home
 from pricing_pipeline.processes.children import Child
 from pricing_pipeline.processes.home import code_socket
-from pricing_pipeline.processes.ports import LOOPBACK, require_free_port
+from pricing_pipeline.processes.ports import LOOPBACK, listen_for_browsers, require_free_port
 from pricing_pipeline.processes.probes import answers_grpc, answers_http, listens
 from pricing_pipeline.processes.supervisor import Supervisor
 from pricing_pipeline.processes.web_guard import in_url, ui_token
@@ -56,6 +57,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     with Supervisor(settings.home) as supervisor:
         began = time.time()
         web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
+        address = settings.ui_address.compressed
+        for looked_at in listen_for_browsers(address, web_port, need_all=token is not None):
+            looked_at.close()
         sandbox_port = (
             require_free_port(
                 settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port}
@@ -146,6 +150,8 @@ def _databases(settings: Settings, supervisor: Supervisor, say: Say) -> tuple[st
         server.start(supervisor.check)
         supervisor.watch("postgresql", server)
         say(f"PostgreSQL runs in {server.data_dir}")
+        if (warning := warn_of_account(server.data_dir)) is not None:
+            say(warning)
         worker, owner = server.url("pricing", "worker"), server.url("pricing", "owner")
         dagster = server.url("dagster", "worker")
     else:
@@ -165,7 +171,7 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
     home = settings.home.absolute()
     folder = home / "dagster"
     dagster_home.write(folder, ROOT)
-    environment = passed_on(os.environ, settings)
+    environment = environment_of_children(os.environ, settings)
     environment |= {
         "PRICING_HOME": str(home),
         "PRICING_SANDBOX": str(settings.sandbox).lower(),
@@ -177,7 +183,8 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
-        # Children work in another folder, and run this code nevertheless.
+        # Children work in another folder, run this code nevertheless, and nothing that lies there.
+        "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
     }
     if sandbox_port is not None:

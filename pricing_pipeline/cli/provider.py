@@ -65,6 +65,10 @@ def set_key(provider: str, name: str, limit_words: Sequence[str], *, as_json: bo
         warn(
             f"{key_setting(provider)} or {key_setting(provider)}S holds a key {name} too; the stored one is used."
         )
+    _hint_of_sandbox(settings)
+
+
+def _hint_of_sandbox(settings: Settings) -> None:
     if settings.sandbox:
         hint("with PRICING_SANDBOX on, only the sandbox is asked, and no real key is used.")
 
@@ -78,7 +82,7 @@ class _Listed:
     is_active: bool
     is_used: bool
     created_at: datetime | None = None
-    rotated_at: datetime | None = None
+    replaced_at: datetime | None = None
     sealed_at: datetime | None = None
     master_key_id: str | None = None
     error: str | None = None
@@ -124,7 +128,7 @@ def keys(provider: str | None, *, as_json: bool) -> None:
                 one.source,
                 "yes" if one.is_used else "no",
                 moment(one.created_at),
-                moment(one.rotated_at),
+                moment(one.replaced_at),
                 moment(one.sealed_at),
                 one.master_key_id,
                 one.error,
@@ -137,6 +141,7 @@ def keys(provider: str | None, *, as_json: bool) -> None:
             "no key is stored or set; `pricing-pipeline provider set-key --help` shows how to store one."
         )
     typer.echo(f"master keys: {path or 'in PRICING_MASTER_KEY'} ({fault or ', '.join(ids)})")
+    _hint_of_sandbox(settings)
 
 
 def remove_key(provider: str, name: str, *, as_json: bool) -> None:
@@ -245,9 +250,9 @@ def _stored(
                 "database",
                 credentials.hint(opened[place]) if place in opened else None,
                 is_active=row.is_active,
-                is_used=row.is_active and place in opened,
+                is_used=row.is_active and place in opened and not settings.sandbox,
                 created_at=row.created_at,
-                rotated_at=row.rotated_at,
+                replaced_at=row.replaced_at,
                 sealed_at=row.sealed_at,
                 master_key_id=row.sealed.master_key_id,
                 error=str(faults[place]) if place in faults else None,
@@ -267,7 +272,7 @@ def _set(
             "setting",
             credentials.hint(secret),
             is_active=name not in inactive,
-            is_used=name not in inactive and name not in stored,
+            is_used=name not in inactive and name not in stored and not settings.sandbox,
         )
         for name, secret in configured_keys(settings, provider).items()
     ]

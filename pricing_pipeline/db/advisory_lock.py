@@ -1,6 +1,7 @@
 """A named lock that one session of all that share a database can hold: for work that must not overlap itself.
 
-The pipeline's own duties do not use it: any login can take an advisory lock. They lock rows (`pricing.turns`).
+The pipeline's own duties do not use it: on a server that nobody has closed, any login can take an advisory lock. They
+lock rows (`pricing.turns`).
 """
 
 from __future__ import annotations

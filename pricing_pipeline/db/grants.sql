@@ -37,7 +37,8 @@ BEGIN
         EXECUTE statement;
     END LOOP;
 
-    -- Rows that belong to a user: every table with a column user_id.
+    -- Rows that belong to a user: every table with a column user_id. Rows that name nobody are for nobody either: by the number
+    -- of its transaction (xmin, and pg_locks while it lasts) a row would tell which login has written it.
     FOR personal IN
         SELECT c.oid, c.relname, c.relrowsecurity FROM pg_catalog.pg_class c
         JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = 'user_id' AND NOT a.attisdropped
@@ -52,7 +53,7 @@ BEGIN
             EXECUTE pg_catalog.format('COMMENT ON POLICY worker_serves_all ON pricing.%I IS %L', personal.relname, 'A worker acts for every user.');
         END IF;
         IF has_reader AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = personal.oid AND p.polname = 'reader_sees_own') THEN
-            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id IS NULL OR user_id = session_user::text)', personal.relname);
+            EXECUTE pg_catalog.format('CREATE POLICY reader_sees_own ON pricing.%I FOR SELECT TO pricing_reader USING (user_id = session_user::text)', personal.relname);
             EXECUTE pg_catalog.format('COMMENT ON POLICY reader_sees_own ON pricing.%I IS %L', personal.relname, 'A reader sees no rows of another login.');
         END IF;
     END LOOP;
@@ -67,22 +68,24 @@ BEGIN
             SELECT c.oid, c.relname::text AS name, c.relkind, c.relacl, c.relowner FROM pg_catalog.pg_class c
             WHERE c.relnamespace = 'pricing'::pg_catalog.regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')),
         functions AS (
-            SELECT p.oid, p.oid::pg_catalog.regprocedure::text AS name, p.proname::text AS word, p.provolatile, p.prosecdef, p.proacl, p.proowner,
-                   p.prorettype = 'trigger'::pg_catalog.regtype AS fires, -- which needs no right to execute
-                   p.proargtypes::text = '1184 23' AND p.prorettype = 'boolean'::pg_catalog.regtype AS judges
+            SELECT p.oid, p.oid::pg_catalog.regprocedure::text AS name, p.proname, p.provolatile, p.prosecdef, p.proacl, p.proowner,
+                   p.prorettype = 'trigger'::pg_catalog.regtype AS is_trigger, -- which needs no right to execute
+                   pg_catalog.oidvectortypes(p.proargtypes) = 'timestamp with time zone, integer'
+                       AND p.prorettype = 'boolean'::pg_catalog.regtype AS is_staleness_function
             FROM pg_catalog.pg_proc p
             WHERE p.pronamespace = 'pricing'::pg_catalog.regnamespace),
         -- Tables that a worker may not change at will; in all others it may insert, update and delete.
-        -- First what the owner tells the pipeline; then what decides how much may be asked, and from when the clock was set
-        -- back: functions with the owner's rights write it; then prices and documents, which no refresh deletes.
-        worker_exceptions (pattern, privileges) AS (VALUES
+        worker_privileges (pattern, privileges) AS (VALUES
+            -- What the owner tells the pipeline.
             ('(data_type_registry|registry_state|user_caps|calendar_rules|alembic_version)', 'SELECT'),
             ('(data_collectors|provider_capabilities|provider_limits|provider_key_limits|provider_routing|plausibility_bounds|provider_credentials)', 'SELECT'),
+            -- What decides how much may be asked, and from when the clock was set back: functions with the owner's rights write it.
             ('(collector_call_log|past_calls|api_data_usage|limit_counts|size_estimates|provider_state|provider_keys|duties)', 'SELECT'),
+            -- Prices and documents, which no refresh deletes.
             ('(latest_prices|price_history(_.*)?|instruments|documents|document_pairs|corporate_actions|corporate_action_pairs)', 'SELECT, INSERT, UPDATE'),
             ('(price|document|corporate_action)_revisions', 'SELECT, INSERT')),
-        -- What holds secrets, even encrypted ones, a reader does not see.
-        secret_relations (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
+        -- Encrypted secrets are nothing for a reader, and neither is how far this database has been upgraded.
+        hidden_from_readers (pattern) AS (VALUES ('(provider_credentials|alembic_version)')),
         client_functions (name) AS (VALUES
             ('pricing.heartbeat(text[],text[])'), ('pricing.unsubscribe(text[],text[])'),
             ('pricing.hold(text[],text[])'), ('pricing.release(text[],text[])'),
@@ -96,7 +99,7 @@ BEGIN
             SELECT 'TABLE', r.name, 'pricing_worker', pg_catalog.btrim(p.privilege)
             FROM relations r
             CROSS JOIN LATERAL pg_catalog.string_to_table(CASE WHEN r.relkind NOT IN ('r', 'p') THEN 'SELECT' ELSE coalesce(
-                (SELECT e.privileges FROM worker_exceptions e WHERE r.name ~ ('^' || e.pattern || '$')),
+                (SELECT e.privileges FROM worker_privileges e WHERE r.name ~ ('^' || e.pattern || '$')),
                 'SELECT, INSERT, UPDATE, DELETE') END, ',') AS p (privilege)
             WHERE r.relkind <> 'S'
             UNION ALL
@@ -104,16 +107,16 @@ BEGIN
             FROM relations r CROSS JOIN (VALUES ('USAGE'), ('SELECT')) AS p (privilege) WHERE r.relkind = 'S'
             UNION ALL
             SELECT 'TABLE', r.name, 'pricing_reader', 'SELECT' FROM relations r
-            WHERE r.relkind <> 'S' AND NOT EXISTS (SELECT FROM secret_relations s WHERE r.name ~ ('^' || s.pattern || '$'))
+            WHERE r.relkind <> 'S' AND NOT EXISTS (SELECT FROM hidden_from_readers h WHERE r.name ~ ('^' || h.pattern || '$'))
             UNION ALL
-            SELECT 'FUNCTION', f.name, 'pricing_worker', 'EXECUTE' FROM functions f WHERE NOT f.fires
+            SELECT 'FUNCTION', f.name, 'pricing_worker', 'EXECUTE' FROM functions f WHERE NOT f.is_trigger
             UNION ALL
             SELECT 'FUNCTION', f.name, 'pricing_client', 'EXECUTE' FROM functions f JOIN client_functions USING (name)
             UNION ALL
             -- A reader calls what changes nothing; the clock and what asks it are volatile only because time moves on.
             SELECT 'FUNCTION', f.name, 'pricing_reader', 'EXECUTE' FROM functions f
-            WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.judges OR f.word IN ('clock', 'is_stale', 'is_market_stale', 'is_pair_stale')))
-               OR f.word IN ('price', 'history', 'document', 'budget', 'why_old')),
+            WHERE (NOT f.prosecdef AND (f.provolatile <> 'v' OR f.is_staleness_function OR f.proname IN ('clock', 'is_stale', 'is_market_stale', 'is_pair_stale')))
+               OR f.proname IN ('price', 'history', 'document', 'budget', 'why_old')),
         found AS (
             SELECT 'SCHEMA' AS kind, n.nspname::text AS object, a.grantee, a.privilege_type AS privilege
             FROM pg_catalog.pg_namespace n

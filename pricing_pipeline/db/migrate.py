@@ -8,14 +8,18 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.db.errors import is_locked
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline.errors import DatabaseError, LockHeld
 
 _PACKAGE = Path(__file__).parent
 _MIGRATIONS = _PACKAGE.parent.parent / "migrations"
+_PATIENCE = "30s"
+"""For which an upgrade waits until another one has ended."""
 
 
 def upgrade(owner_url: str) -> None:
@@ -26,7 +30,8 @@ def upgrade(owner_url: str) -> None:
 
     Safe to repeat, and to run from several processes at once: the second waits for the first
     and then finds nothing to do. Raises DatabaseError when the server cannot be reached, or when the database is of
-    another version than this one can upgrade.
+    another version than this one can upgrade; LockHeld when it has waited for half a minute: somebody else may hold
+    the lock.
     """
     engine = make_engine(owner_url)
     try:
@@ -35,8 +40,8 @@ def upgrade(owner_url: str) -> None:
         with engine.begin() as connection:
             connection.execute(query("roles.set_timeouts"))
         with engine.begin() as connection:
+            _take_lock(engine, connection)
             connection.execute(query("migrate.be_patient"))
-            connection.execute(query("migrate.lock"))
             connection.execute(query("roles.act_as_owner"))
             connection.execute(query("migrate.schema"))
             _run_migrations(connection)
@@ -47,6 +52,25 @@ def upgrade(owner_url: str) -> None:
             run_script(connection, (_PACKAGE / "grants.sql").read_text())
     finally:
         engine.dispose()
+
+
+def _take_lock(engine: Engine, connection: Connection) -> None:
+    connection.execute(query("migrate.wait_for_lock"), {"patience": _PATIENCE})
+    try:
+        connection.execute(query("migrate.lock"))
+    except DBAPIError as error:
+        if not is_locked(error):
+            raise
+        with engine.connect() as other:
+            holders = other.execute(query("migrate.holders")).all()
+        names = " and ".join(f"process {holder.pid} of the login {holder.usename}" for holder in holders)
+        ends = ", ".join(f"pg_terminate_backend({holder.pid})" for holder in holders)
+        raise LockHeld(
+            f"the lock of upgrades is held by {names}. If that is another upgrade, wait until it has ended. If not, "
+            f"end the session as an administrator: SELECT {ends}. Then start again."
+            if holders
+            else "another upgrade has only just ended; start again."
+        ) from error
 
 
 def run_script(connection: Connection, script: str) -> None:

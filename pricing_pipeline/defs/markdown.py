@@ -1,8 +1,9 @@
 """Markdown for the Dagster UI. Nobody else makes any.
 
 The UI renders as markdown: metadata of that kind, and the descriptions of assets, columns, checks, jobs, resources, of
-events and of what a check has found. It loads the pictures of others' servers and follows their links, so a text
-that is not ours is escaped there. Tables, texts in metadata, ticks and logs are shown as they are.
+events and of what a check has found. It would load pictures from others' servers and show links to them, so a text that
+is not ours is escaped there. Texts in metadata, ticks and logs are shown as they are. So are descriptions in the table
+of assets, which shows our escapes, too: nothing is escaped that could not be markdown.
 """
 
 import re
@@ -11,11 +12,11 @@ from urllib.parse import quote
 import dagster as dg
 
 _NOTHING = "<!-- -->"
-"""Is rendered as nothing. It parts an address, of which a link is made even where its characters are escaped."""
-_PARTED = re.compile(r"(?<=[A-Za-z]):(?=//)|www(?=\.)|@", re.IGNORECASE)
+"""Is rendered as nothing. It splits an address: the UI links addresses even when they are escaped."""
+_SPLIT_AFTER = re.compile(r"(?<=[A-Za-z]):(?=//)|www(?=\.)|@", re.IGNORECASE)
 # Not between letters, where it means nothing and names of data types have it.
 _UNDERSCORE = r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
-_MARK = re.compile(rf"[\\`*\[\]<~|]|&(?=#?\w+;)|{_UNDERSCORE}")
+_MARK = re.compile(rf"[\\`*\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|{_UNDERSCORE}")
 _BLOCK = re.compile(r"^([0-9]{0,9})([-#>+=:.)])")
 
 
@@ -27,7 +28,7 @@ def escaped(text: str) -> str:
 
 def _escaped_line(line: str) -> str:
     marked = _BLOCK.sub(r"\1\\\2", _MARK.sub(r"\\\g<0>", line))
-    return _PARTED.sub(rf"\g<0>{_NOTHING}", marked)
+    return _SPLIT_AFTER.sub(rf"\g<0>{_NOTHING}", marked)
 
 
 def with_picture(words: str, svg: str) -> dg.MarkdownMetadataValue:

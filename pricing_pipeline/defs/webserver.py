@@ -5,6 +5,7 @@ settings. Works without `up`, too.
 """
 
 import sys
+from contextlib import suppress
 
 import dagster as dg
 import uvicorn
@@ -15,7 +16,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline.processes.ports import require_free_port
+from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 from pricing_pipeline.processes.web_guard import Guard, own_hosts, ui_token
 from pricing_pipeline.settings import Settings, load_settings
 
@@ -24,6 +25,8 @@ _RECYCLE_SECONDS = 3600
 _MAX_OVERFLOW = 20
 """As `dagster-webserver` has them by default, and the next one."""
 _POLL_MS = 2000
+_LONGEST_HEAD = 64 * 1024
+"""Bytes of a request before its body. They are read before anybody asks who sends them."""
 
 
 def main() -> None:
@@ -45,13 +48,16 @@ def serve(settings: Settings, workspace: str, token: str | None) -> None:
         target = WorkspaceFileTarget([workspace])
         with WorkspaceProcessContext(instance, target, version=__version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MS)
-            uvicorn.run(
+            config = uvicorn.Config(
                 Guard(app, hosts=own_hosts(settings, port), token=token),
-                host=settings.ui_address.compressed,
-                port=port,
+                http="h11",  # the only one of uvicorn's that bounds the head
+                h11_max_incomplete_event_size=_LONGEST_HEAD,
                 lifespan="off",
                 log_level="warning",
             )
+            sockets = listen_for_browsers(settings.ui_address.compressed, port, need_all=token is not None)
+            with suppress(KeyboardInterrupt):
+                uvicorn.Server(config).run(sockets=sockets)
 
 
 if __name__ == "__main__":

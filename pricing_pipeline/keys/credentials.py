@@ -25,13 +25,13 @@ _LEAST_TELLING = 16
 class Stored:
     """A sealed key and what is known of it without opening it. Times are in UTC.
 
-    `created_at`: when a key of this name was first stored; `rotated_at`: when it was last replaced by another;
+    `created_at`: when a key of this name was first stored; `replaced_at`: when it was last replaced by another;
     `sealed_at`: when it was last encrypted. Calls are made with it if it `is_active`.
     """
 
     sealed: Sealed
     created_at: datetime
-    rotated_at: datetime | None
+    replaced_at: datetime | None
     sealed_at: datetime
     is_active: bool
 

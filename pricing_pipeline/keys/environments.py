@@ -16,9 +16,9 @@ _SETTINGS = {f"PRICING_{name.upper()}": field for name, field in Settings.model_
 SECRETS = frozenset(name for name, field in _SETTINGS.items() if "SecretStr" in str(field.annotation))
 """The settings that hold secrets."""
 KEYS = frozenset(name for name in SECRETS if re.search("_(API_KEYS?|MASTER_KEY)$", name))
-"""Those that open providers."""
+"""API keys, and the master keys that open stored ones."""
 
-KNOWN_TO: Mapping[str, frozenset[str]] = {
+SECRETS_OF: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset(),
     "demo-viewer": frozenset({"PRICING_DATABASE_URL"}),
     "code-server": frozenset({"PRICING_DATABASE_URL", "PRICING_DAGSTER_URL"}) | KEYS,
@@ -35,7 +35,7 @@ _PASSED_ON = re.compile(
 )
 
 
-def passed_on(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
+def environment_of_children(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """What children get of the caller's environment, all together: settings, and what programs need to run.
 
     With the sandbox on nobody needs a real key. Keys of the same names stand in: each has limits of its own.
@@ -56,5 +56,5 @@ def passed_on(environment: Mapping[str, str], settings: Settings) -> dict[str, s
 
 def given_to(process: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The part of the children's environment that one of them gets."""
-    withheld = SECRETS - KNOWN_TO[process]
+    withheld = SECRETS - SECRETS_OF[process]
     return {name: value for name, value in environment.items() if name not in withheld}

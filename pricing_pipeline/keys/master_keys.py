@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,17 +15,15 @@ from pathlib import Path
 
 from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys.sealing import Keyring, new_key
+from pricing_pipeline.own_files import NotPrivate, read_private, replace_own
 from pricing_pipeline.processes.home import prepare_home
-from pricing_pipeline.processes.own_files import foreign_hand
 from pricing_pipeline.settings import Settings
 
 _SETTING = "PRICING_MASTER_KEY"
 _IN_FILE = "file:"
-_TOO_OPEN = 0o027
-"""Others may do nothing with the file, and its group may not write it."""
 _HEADING = """\
 # Master keys of the pricing pipeline, newest first: the newest seals providers' keys, each opens what it has sealed.
-# Who has this file and the database has every key. Without it the stored keys are lost.
+# Whoever has this file and the database can read every API key. Without it the stored keys are lost.
 """
 
 
@@ -105,11 +102,23 @@ def _file_to_write(settings: Settings) -> Path:
 
 def _read(path: Path) -> Keyring:
     try:
-        if path.stat().st_mode & _TOO_OPEN:
-            raise SettingsError(f"the master keys in {path} are open to others. Close them: chmod 600 {path}")
-        if (fault := foreign_hand(path)) is not None:
-            raise SettingsError(f"the master keys in {path} are not safe: the file {fault}.")
         return Keyring.parse(_lines(path))
+    except ValueError as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, why: object) -> SettingsError:
+    return SettingsError(
+        f"the master keys in {path} cannot be read: {why}. It has one key in a line, newest first; restore it from a "
+        "backup."
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = read_private(path, group_may_read=True)  # a service manager may give it to a group
+    except NotPrivate as fault:
+        raise SettingsError(f"the file {path} with the master keys {fault}.") from None
     except (FileNotFoundError, NotADirectoryError):
         raise NoMasterKey(
             f"there is no master key yet: {path} does not exist. If keys are stored already, restore it from a "
@@ -119,40 +128,19 @@ def _read(path: Path) -> Keyring:
         raise SettingsError(
             f"the master keys in {path} cannot be read ({error.strerror}). Run this as the user who runs the pipeline."
         ) from None
-    except ValueError as error:
-        raise SettingsError(
-            f"the master keys in {path} cannot be read: {error}. It has one key in a line, newest first; restore it "
-            "from a backup."
-        ) from None
-
-
-def _lines(path: Path) -> list[str]:
-    lines = (line.strip() for line in path.read_text().splitlines())
+    except UnicodeError:
+        raise _damaged(path, "it is no text") from None  # Python's own words repeat a byte of it
+    lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    """Replace the file in one step, readable by its owner alone."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes it 0600
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(_HEADING + "".join(f"{line}\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # a key that seals must not be lost with the power
-    finally:
-        os.close(folder)
+    replace_own(path, _HEADING + "".join(f"{line}\n" for line in lines), durable=True)
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep others from writing a file in the same folder meanwhile."""
+    """One command of ours at a time changes a file in this folder."""
     try:
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:

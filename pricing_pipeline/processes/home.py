@@ -10,12 +10,13 @@ import shutil
 import stat
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pricing_pipeline.errors import SupervisorError
+from pricing_pipeline.own_files import close_to_group, replace_own, who_else_may_change
 from pricing_pipeline.processes.os_processes import is_alive
-from pricing_pipeline.processes.own_files import foreign_hand, replace_own
 
 _TEMPORARY = "pricing-tmp"
 """A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
@@ -32,17 +33,30 @@ def prepare_home(home: Path) -> None:
     programs are read from there.
     """
     try:
+        _require_firm_path(home)
         _make(home)
+        if (fault := who_else_may_change(home)) is not None:
+            raise SupervisorError(f"the home {home} {fault}. Or set PRICING_HOME to a folder of yours.")
         with tempfile.TemporaryFile(dir=home):
             pass
-        if (fault := foreign_hand(home)) is not None:
-            raise SupervisorError(f"the home {home} {fault}. Or set PRICING_HOME to a folder of yours.")
         (home / "logs").mkdir(exist_ok=True)
         (home / "logs").chmod(0o700)
     except OSError as error:
         raise SupervisorError(
             f"the home {home} cannot be written ({error.strerror}); set PRICING_HOME to a folder of yours."
         ) from None
+
+
+def _require_firm_path(home: Path) -> None:
+    """Raise SupervisorError when everybody may put another folder, or a link, in the place of the home."""
+    for folder in {*home.absolute().parents, *home.resolve().parents}:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = folder.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                raise SupervisorError(
+                    f"everybody may put another folder in the place of the home {home}: {folder} may be written by "
+                    f"others. Run `chmod o-w '{folder}'`, or set PRICING_HOME to a folder elsewhere."
+                )
 
 
 def _make(home: Path) -> None:
@@ -54,23 +68,20 @@ def _make(home: Path) -> None:
             os.umask(before)
         # A server started by root runs as another user, which must be able to pass.
         home.chmod(0o711 if os.geteuid() == 0 else 0o700)
-    mode = home.stat().st_mode
-    if mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP and home.stat().st_uid == os.geteuid():
-        # Mostly the group is the user's own: many systems make folders so.
-        home.chmod(stat.S_IMODE(mode & ~stat.S_IWGRP))
+    close_to_group(home)
 
 
 def code_socket(home: Path) -> Path:
     """Where the code server listens: in the home, or elsewhere in a private folder when the path is too long."""
     path = home / "code.sock"
-    return path if _fits(path) else _elsewhere(home) / path.name
+    return path if _fits(path) else _short_folder(home) / path.name
 
 
 def temporary_folder(home: Path) -> Path:
     """The folder for what processes of the home keep for a while, made if need be; elsewhere likewise."""
     folder = home / _TEMPORARY
     if not _fits(folder, _LONGEST_TEMPORARY):
-        folder = _elsewhere(home) / folder.name
+        folder = _short_folder(home) / folder.name
     _make_private(folder)
     return folder
 
@@ -78,22 +89,34 @@ def temporary_folder(home: Path) -> Path:
 def tidy_home(home: Path) -> None:
     """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
     (home / "code.sock").unlink(missing_ok=True)
-    for folder in (home / _TEMPORARY, _name_elsewhere(home)):
-        if folder.is_symlink():
-            folder.unlink()
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = home / _TEMPORARY
+    if folder.is_symlink():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+    # Everybody may put something in the place of the other: what is not ours is not touched.
+    short = _short_folder_path(home)
+    if not _fits(folder, _LONGEST_TEMPORARY) and _is_own_folder(short):
+        shutil.rmtree(short, ignore_errors=True)
 
 
 def _fits(path: Path, room: int = 0) -> bool:
     return len(os.fsencode(path)) + room <= _LONGEST_SOCKET
 
 
-def _elsewhere(home: Path) -> Path:
-    folder = _name_elsewhere(home)
+def _short_folder(home: Path) -> Path:
+    folder = _short_folder_path(home)
     _make_private(folder)
-    if folder.is_symlink() or foreign_hand(folder) is not None:
+    if not _is_own_folder(folder) or who_else_may_change(folder) is not None:
         raise SupervisorError(f"{folder} is somebody else's; set PRICING_HOME to a shorter path.")
     return folder
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _make_private(folder: Path) -> None:
@@ -103,7 +126,7 @@ def _make_private(folder: Path) -> None:
         raise SupervisorError(f"the folder {folder} cannot be made: {error.strerror}.") from None
 
 
-def _name_elsewhere(home: Path) -> Path:
+def _short_folder_path(home: Path) -> Path:
     digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"pricing-{os.getuid()}-{digest}"
 

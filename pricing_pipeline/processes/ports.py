@@ -9,6 +9,15 @@ from collections.abc import Container
 from pricing_pipeline.errors import SupervisorError
 
 LOOPBACK = "127.0.0.1"
+_LOOPBACK_6 = "::1"
+_OTHER_LOOPBACK = {
+    LOOPBACK: _LOOPBACK_6,
+    "0.0.0.0": _LOOPBACK_6,  # noqa: S104 - looked up, not listened on
+    _LOOPBACK_6: LOOPBACK,
+    "::": LOOPBACK,
+}
+"""By the address of a server: where browsers look, too, for what they call `localhost`."""
+_BACKLOG = 2048
 
 
 def require_free_port(port: int, name: str, setting: str, promised: Container[int] = ()) -> int:
@@ -23,6 +32,27 @@ def require_free_port(port: int, name: str, setting: str, promised: Container[in
     while (chosen := _free_port(port, name, setting)) in promised:
         pass
     return chosen
+
+
+def listen_for_browsers(address: str, port: int, *, need_all: bool) -> list[socket.socket]:
+    """Sockets of the Dagster UI on `address`, and on the loopback address of the other kind of IP, where there is one.
+
+    Browsers take `localhost` for both. Another account that listens on one would be sent the cookies of the other.
+    Raises SupervisorError when it cannot listen on `address`, and, if `need_all`, when somebody has the other one.
+    """
+    sockets: list[socket.socket] = []
+    for place in filter(None, (address, _OTHER_LOOPBACK.get(address))):
+        family = socket.AF_INET6 if ":" in place else socket.AF_INET
+        try:
+            sockets.append(socket.create_server((place, port), family=family, backlog=_BACKLOG))
+        except OSError as error:
+            # Without this kind of IP nobody else listens there either.
+            if place != address and not (need_all and error.errno == errno.EADDRINUSE):
+                continue
+            for one in sockets:
+                one.close()
+            raise _refusal(error, port, f"the Dagster UI on {place}", "PRICING_WEB_PORT") from None
+    return sockets
 
 
 def _free_port(port: int, name: str, setting: str) -> int:

@@ -1,18 +1,16 @@
 """Who may talk to the Dagster UI. Dagster's webserver asks nobody who they are; this stands in front of it.
 
-Any web page can make a browser send requests to this machine. It cannot choose their Host and Origin, nor send JSON to
-another origin without asking, so these are checked. It knows neither Dagster nor the database.
+Any web page can make a browser send requests to this machine. A page cannot choose Host and Origin, nor send JSON to
+another origin without asking, so these are checked. This module imports neither Dagster nor the database.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import re
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
@@ -22,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.own_files import NotPrivate, read_private
 from pricing_pipeline.settings import Settings
 
 LOGIN = "/login"
@@ -30,9 +29,10 @@ SESSION_SECONDS = 7 * 86_400
 
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST_FORM = 4096
-_GUESS_SECONDS = 1.0
-_GUESSES_AT_ONCE = 10
-"""Together: ten guesses a second, whoever makes them. Who knows the token waits for nobody unless ten guess."""
+_WRONG_SECONDS = 1.0
+_WRONG_AT_ONCE = 10
+"""A wrong token is answered so late, and so many wait together; more are answered at once. Whoever has the right one
+waits for nobody."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -60,7 +60,7 @@ def ui_token(settings: Settings) -> str | None:
     Raises SettingsError when it is too short, when others can read the file, and when there is none although the UI
     is to listen on an address that other machines reach.
     """
-    token, source = _given(settings)
+    token, source = _configured_token(settings)
     if token is None and not settings.ui_address.is_loopback:
         raise SettingsError(
             f"PRICING_UI_ADDRESS={settings.ui_address} opens the Dagster UI to other machines, and it has no login. "
@@ -106,7 +106,7 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._token = token
         self._clock = clock
-        self._guesses = 0
+        self._wrong_tokens_waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request or WebSocket, or have the application do so."""
@@ -174,12 +174,12 @@ class Guard:
         scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return _please_log_in(connection, "This server asks for its token.")
-        return await self._fault_of(connection, token, bearer.strip())
+        return await self._refuse_wrong_token(connection, token, bearer.strip())
 
     async def _log_in(self, connection: HTTPConnection, token: str, guess: str) -> Response:
-        fault = await self._fault_of(connection, token, guess)
-        if fault is not None:
-            return fault
+        refusal = await self._refuse_wrong_token(connection, token, guess)
+        if refusal is not None:
+            return refusal
         response = RedirectResponse("/", 303)
         response.set_cookie(
             _cookie_of(connection),
@@ -191,42 +191,36 @@ class Guard:
         )
         return response
 
-    async def _fault_of(self, connection: HTTPConnection, token: str, guess: str) -> Response | None:
-        """None for the right token. A wrong one is answered late."""
-        if self._guesses >= _GUESSES_AT_ONCE:
-            return _refused(429, "Too many wrong tokens. Try again in a second.")
+    async def _refuse_wrong_token(
+        self, connection: HTTPConnection, token: str, guess: str
+    ) -> Response | None:
+        """None for the right token, also while others guess. A wrong one is answered late."""
         if hmac.compare_digest(guess.encode(), token.encode()):
             return None
-        self._guesses += 1
+        if self._wrong_tokens_waiting >= _WRONG_AT_ONCE:
+            return _refused(429, "Too many wrong tokens. Try again in a second.")
+        self._wrong_tokens_waiting += 1
         try:
-            await asyncio.sleep(_GUESS_SECONDS)
+            await asyncio.sleep(_WRONG_SECONDS)
         finally:
-            self._guesses -= 1
+            self._wrong_tokens_waiting -= 1
         return _please_log_in(connection, "This is not the token.")
 
 
-def _given(settings: Settings) -> tuple[str | None, str]:
+def _configured_token(settings: Settings) -> tuple[str | None, str]:
     """The token and where it stands."""
     if settings.ui_token is not None:
         return settings.ui_token.get_secret_value().strip(), "PRICING_UI_TOKEN"
     path = settings.home.absolute() / TOKEN_FILE
     try:
-        return _read_closed(path).strip(), str(path)
+        return read_private(path).strip(), str(path)
     except (FileNotFoundError, NotADirectoryError):
         return None, str(path)
+    except NotPrivate as fault:
+        raise SettingsError(f"the token in {path} {fault}.") from None
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError(f"the token in {path} cannot be read ({why}). Write it anew.") from None
-
-
-def _read_closed(path: Path) -> str:
-    with path.open() as file:
-        status = os.fstat(file.fileno())
-        if status.st_mode & 0o077:
-            raise SettingsError(f"the token in {path} is open to others. Close it: chmod 600 {path}")
-        if status.st_uid not in (os.geteuid(), 0):
-            raise SettingsError(f"the token in {path} belongs to another user. Make a file of your own.")
-        return file.read(_LONGEST_FORM)
 
 
 def _has_body(connection: HTTPConnection) -> bool:

@@ -38,8 +38,8 @@ from pricing_pipeline.providers.values import json_number, spelling
 
 MAX_RETRY_AFTER = 3600.0
 """The longest wait in seconds that a provider can impose; what it asks beyond that is not believed."""
-MAX_VALUES = 1_000_000
-"""Values that one answer may have; mfapi's list of all schemes has half as many."""
+MAX_VALUES = 1_200_000
+"""Values that one answer may have, and names of them; mfapi's list of all schemes, of 45,000 rows, has 860,000."""
 MAX_ROWS = 100_000
 """Rows that one answer may have: twice as many as are asked for with any call."""
 MAX_DAYS = 50_000
@@ -137,8 +137,13 @@ def decode_json(provider: str, response: Response) -> object:
 
 
 def _read_json(provider: str, body: bytes) -> object:
-    # Sixteen kilobytes that unpack to millions of empty lists would take half a gigabyte.
-    if sum(body.count(sign) for sign in (b",", b"[", b"{")) > MAX_VALUES:
+    _check_amount(provider, body)
+    return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
+
+
+def _check_amount(provider: str, body: bytes) -> None:
+    # Sixteen kilobytes that unpack to millions of empty lists, or of names, would take half a gigabyte.
+    if sum(body.count(sign) for sign in (b",", b"[", b"{", b":")) > MAX_VALUES:
         raise SchemaDrift(
             f"{provider} sent more than the {MAX_VALUES} values that one answer may have. Nothing of it was read."
         )
@@ -146,14 +151,14 @@ def _read_json(provider: str, body: bytes) -> object:
         raise SchemaDrift(
             f"{provider} sent more than the {MAX_ROWS} rows that one answer may have. Nothing of it was read."
         )
-    return json.loads(body, parse_float=json_number, parse_int=json_number, parse_constant=json_number)
 
 
 def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str, object], Rows] | None:
     """The body with its long list under a name left empty, and that list by columns, where it is one of plain figures.
 
-    None where it is not: `decode_json` reads every body.
+    None where it is not: `decode_json` reads every body. Raises SchemaDrift, as that does, if it is too much.
     """
+    _check_amount(provider, response.body)
     found = flat.read(response.body, name)
     if found is None:
         return None

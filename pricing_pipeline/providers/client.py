@@ -8,7 +8,9 @@ retries are decided elsewhere, before and after.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -83,6 +85,10 @@ _MOST_OF_AN_ERROR = 64 * 1024
 
 _SHORT_ANSWER = 4096
 """Bytes of a good answer that is looked through for keys in every form before it is read."""
+
+_LARGE_BODY = 256 * 1024
+"""Bytes from which on a body is read alone. A body that is made for it takes some fifty times its size meanwhile."""
+_large_body = threading.Lock()
 
 # What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
@@ -217,17 +223,9 @@ class ProviderClient:
         request = self.provider.build(fetcher, sent, window, now=now)
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
-        response = self._without_key(response, is_document=fetcher.is_document)
-        try:
-            answer = self._read(fetcher, sent, window, response, now)
-        except ProviderError as error:
-            error.http_status, error.wire_bytes = response.status, response.wire_bytes
-            error.args = tuple(self._scrub(str(part)) for part in error.args)
-            raise
-        except Exception as error:  # the parser's own fault; what has arrived is booked all the same
-            message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
-            raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
-        answer = self._scrubbed(answer)
+        with _large_body if len(response.body) > _LARGE_BODY else nullcontext():
+            response = self._without_key(response, is_document=fetcher.is_document)
+            answer = self._answer(fetcher, sent, window, response, now)
         return Fetched(
             answer=replace(answer, failures=answer.failures + unknown),
             http_status=response.status,
@@ -239,6 +237,26 @@ class ProviderClient:
             body=response.body,
             hide_keys=self._echoes.blot,
         )
+
+    def _answer(
+        self,
+        fetcher: Fetcher,
+        symbols: Sequence[str],
+        window: Window | None,
+        response: Response,
+        now: datetime,
+    ) -> Answer:
+        """What the response says, without keys in what it quotes. A fault says what the call cost."""
+        try:
+            answer = self._read(fetcher, symbols, window, response, now)
+        except ProviderError as error:
+            error.http_status, error.wire_bytes = response.status, response.wire_bytes
+            error.args = tuple(self._scrub(str(part)) for part in error.args)
+            raise
+        except Exception as error:  # the parser's own fault; what has arrived is booked all the same
+            message = self._scrub(f"reading the answer of {self.provider.name} failed: {error!r}")
+            raise ClientFault(message, http_status=response.status, wire_bytes=response.wire_bytes) from error
+        return self._scrubbed(answer)
 
     def _check_batch(self, fetcher: Fetcher, count: int, window: Window | None) -> None:
         most = self.provider.batch_limit(fetcher, window)
@@ -355,18 +373,21 @@ class ProviderClient:
     def _scrubbed(self, answer: Answer) -> Answer:
         """The answer without keys in what it quotes. Bars by columns quote nothing."""
         observations = answer.observations
-        if isinstance(observations, tuple) and any(row.quality for row in observations):
+        faulty = [row for row in observations if row.quality] if isinstance(observations, tuple) else []
+        rejected = capped(answer.rejected)
+        texts = [row.quality or "" for row in faulty]
+        texts += [item.message for item in answer.failures]
+        texts += [text for item in rejected for text in (item.reason, item.text)]
+        words = iter(self._echoes.blot_texts(texts))
+        if faulty:
             observations = tuple(
-                replace(row, quality=self._scrub(row.quality)) if row.quality else row for row in observations
+                replace(row, quality=next(words)) if row.quality else row for row in observations
             )
         return replace(
             answer,
             observations=observations,
-            failures=tuple(replace(item, message=self._scrub(item.message)) for item in answer.failures),
-            rejected=tuple(
-                replace(item, reason=self._scrub(item.reason), text=self._scrub(item.text))
-                for item in capped(answer.rejected)
-            ),
+            failures=tuple(replace(item, message=next(words)) for item in answer.failures),
+            rejected=tuple(replace(item, reason=next(words), text=next(words)) for item in rejected),
             unconfirmed=answer.unconfirmed
             and replace(answer.unconfirmed, answer=self._scrubbed(answer.unconfirmed.answer)),
         )

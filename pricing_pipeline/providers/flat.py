@@ -22,6 +22,8 @@ _FIGURES = b"0123456789.-"
 _NO_DIGITS = bytes(set(range(256)) - set(b"0123456789,"))
 _MOST_DIGITS = 18
 """What a column holds of any digits."""
+_LONGEST_ROW = 1000
+"""Bytes of a first row that is decoded for its names. Bars have a hundred and fifty."""
 
 
 class Rows:
@@ -140,7 +142,7 @@ def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
 
 def _names(row: bytes) -> list[str] | None:
     """The names of a row's figures; None if it holds anything else, or two under one name."""
-    if b"\\" in row:
+    if b"\\" in row or len(row) > _LONGEST_ROW:
         return None
     try:
         pairs = json.loads(row, object_pairs_hook=list)

@@ -14,11 +14,14 @@ class UnknownEncoding(Exception):
 
 
 class BrokenGzip(Exception):
-    """The packed body is damaged or incomplete."""
+    """The packed body, or the first of several, is damaged or incomplete."""
 
 
 class Unpacker:
-    """Unpacks a body as it arrives and never holds more than `limit` bytes: a gzip bomb ends early."""
+    """Unpacks a body as it arrives and holds no more than `limit` bytes and one chunk: a gzip bomb ends early.
+
+    Of several packed bodies in a row only the first counts. No service sends more, and they would cost memory.
+    """
 
     def __init__(self, encoding: str, limit: int) -> None:
         self._limit = limit

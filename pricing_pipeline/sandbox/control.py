@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -11,8 +11,6 @@ from starlette.routing import Route
 
 from pricing_pipeline.sandbox.faults import Behaviour
 from pricing_pipeline.sandbox.service import Sandbox
-
-Answer = Callable[[Request], Awaitable[Response]]
 
 
 def control_routes(sandbox: Sandbox) -> list[Route]:
@@ -73,20 +71,9 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         Route("/health", health),
         Route("/calls", calls),
         Route("/stats", stats),
-        Route("/reset", _for_programs(reset), methods=["POST"]),
-        Route("/behaviour", _for_programs(behaviour), methods=["GET", "POST", "DELETE"]),
+        Route("/reset", reset, methods=["POST"]),
+        Route("/behaviour", behaviour, methods=["GET", "POST", "DELETE"]),
     ]
-
-
-def _for_programs(answer: Answer) -> Answer:
-    """The same, but not for pages in a browser, which any web site could have open: those name their origin."""
-
-    async def guarded(request: Request) -> Response:
-        if request.method != "GET" and "origin" in request.headers:
-            return JSONResponse({"error": "the sandbox is steered by programs, and not by web pages"}, 403)
-        return await answer(request)
-
-    return guarded
 
 
 def _whole(params: Mapping[str, str], name: str, usual: int) -> int:

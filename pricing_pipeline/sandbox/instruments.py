@@ -101,6 +101,12 @@ _CURRENCIES = {
     "USD": ("US Dollar", "1"),
     "ZAR": ("South African Rand", "0.0546"),
 }
+_METALS = {
+    "XAG": ("Silver Spot", "28"),
+    "XAU": ("Gold Spot", "2400"),
+    "XPD": ("Palladium Spot", "950"),
+    "XPT": ("Platinum Spot", "960"),
+}
 _STABLE_COINS = {"USDC": ("USD Coin", "1"), "USDT": ("Tether", "1")}
 """Other coins are quoted in them."""
 _COINS = {
@@ -190,7 +196,7 @@ def _equity(symbol: str) -> Instrument:
 
 def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
     coin = _COINS.get(base)
-    left = coin or _CURRENCIES.get(base)
+    left = coin or _CURRENCIES.get(base) or _METALS.get(base)
     right = _CURRENCIES.get(quote) or (_STABLE_COINS.get(quote) if coin else None)
     if left is None or right is None or base == quote:
         return None

@@ -10,14 +10,18 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from collections.abc import Callable
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.sandbox.calls import Provider
@@ -26,6 +30,9 @@ from pricing_pipeline.sandbox.service import Clock, Sandbox, system_clock
 from pricing_pipeline.sandbox.settings import SandboxSettings
 
 __all__ = ["SandboxSettings", "create_app", "listen", "make_server", "serve"]
+
+
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
 def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starlette:
@@ -42,9 +49,32 @@ def create_app(settings: SandboxSettings, clock: Clock = system_clock) -> Starle
         return Route("/{endpoint:path}", answer)
 
     mounts = [Mount(f"/{name}", routes=[provider_route(one)]) for name, one in sandbox.providers.items()]
-    app = Starlette(routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))])
+    app = Starlette(
+        routes=[*mounts, Mount("/_sandbox", routes=control_routes(sandbox))],
+        middleware=[Middleware(ForPrograms)],
+    )
     app.state.sandbox = sandbox
     return app
+
+
+class ForPrograms:
+    """Middleware that answers programs, and no page in a browser: any web site could have one open.
+
+    Browsers name the page's origin, or say that it is another site's. A name that was made to point here (DNS
+    rebinding) is no loopback name.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        is_page = "origin" in headers or headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        if is_page or not _LOOPBACK.fullmatch(headers.get("host", "")):
+            refused = JSONResponse({"error": "the sandbox is for programs, and not for web pages"}, 403)
+            await refused(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 def listen(settings: SandboxSettings) -> socket.socket:

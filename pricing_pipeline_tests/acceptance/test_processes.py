@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pricing_pipeline.keys.environments import KNOWN_TO, SECRETS
+from pricing_pipeline.keys.environments import SECRETS, SECRETS_OF
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 
@@ -81,8 +81,8 @@ def test_a4_each_process_knows_the_secrets_that_it_needs_and_no_others(careless:
 
 def test_the_page_grants_what_the_code_does() -> None:
     granted = promised()
-    assert {name: granted[name] for name in KNOWN_TO} == KNOWN_TO
-    assert granted.keys() - KNOWN_TO.keys() == {"postgresql", "guardian"}
+    assert {name: granted[name] for name in SECRETS_OF} == SECRETS_OF
+    assert granted.keys() - SECRETS_OF.keys() == {"postgresql", "guardian"}
 
 
 @GROUP

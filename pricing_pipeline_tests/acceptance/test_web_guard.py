@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import psutil
 
 from pricing_pipeline_tests.fixtures.stack import GROUP, Stack, new_stack
 
@@ -33,11 +32,5 @@ def test_with_a_token_strangers_get_nothing_and_commands_go_on() -> None:
         assert httpx.get(f"{url}/server_info", trust_env=False).status_code == 401
         told = stack.json("backfill", "equity_daily", "--from", "2013-03-01", "--to", "2013-03-28")
         assert told["run_id"] is not None  # so Dagster ran it
-        holders = {
-            name
-            for name in stack.state()["processes"]
-            if TOKEN in psutil.Process(stack.pid_of(name)).environ().values()
-        }
-        assert holders == {"dagster-webserver"}
         assert TOKEN not in stack.logs()
         assert TOKEN not in " ".join(word for process in stack.processes() for word in process.cmdline())

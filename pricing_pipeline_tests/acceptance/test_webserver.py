@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -324,6 +325,25 @@ def test_a_name_that_was_made_to_point_here_reads_nothing(ui: UI, browser: Brows
     said = page.evaluate(ATTACKS, [f"http://evil.example:{ui.port}", BY_ADDRESS, REPORT])
     assert said["socket"] == "refused"
     assert ui.events() == before
+
+
+@pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nHost: x\r\nX: ", b"GET /"], ids=["header", "address"])
+def test_a_head_without_end_is_cut_off_before_it_fills_the_memory(locked_ui: UI, begin: bytes) -> None:
+    """It is read before anybody asks for the token."""
+    with (
+        socket.create_connection(("127.0.0.1", locked_ui.port), timeout=PATIENCE) as sent,
+        pytest.raises((BrokenPipeError, ConnectionResetError)),
+    ):
+        sent.sendall(begin + b"a" * 64_000_000)
+    assert locked_ui.answers()
+
+
+def test_localhost_is_nobody_elses_on_the_other_kind_of_ip(locked_ui: UI) -> None:
+    """A browser that logs in at http://localhost tries [::1] first, and would send the cookie to whoever listens."""
+    with socket.socket(socket.AF_INET6) as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match=r"Address already in use|Cannot assign"):
+            thief.bind(("::1", locked_ui.port))
 
 
 # ── Ordinary use ─────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """Keys that can be told from all else are used by an `up` whose providers repeat them in every form (FAULTS part 4).
 
-Then every byte that is left anywhere is searched for them. Each secret has the mark in it, at both ends, so that half
-of one still has it. Only the files in which a user has put secrets may hold it.
+Then the home, the folder of whoever starts it, the databases, a backup, all output and the arguments of processes are
+searched for them. Files that are meant to hold secrets (MAY_HOLD) are left out. Each key has the mark in it, at both
+ends, so that half of one still has it; passwords and master keys, which nobody chooses, are searched for as they are.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ pytestmark = GROUP
 
 MARK = "cAnArY5eCrEt7q"
 DAILY, PROFILE, QUOTE = "equity_daily", "equity_profile", "equity_quote"
-MAY_HOLD = {"master.key", "ui-token", "postgres.json"}
+MAY_HOLD = {"master.key", "ui-token", "postgres.json", ".env"}
+"""By name, in the home and in the folder in which it was started."""
 
 
 def secret(name: str) -> str:
@@ -81,7 +83,7 @@ def needles(core: str) -> set[bytes]:
 
 
 class Hunt:
-    """What was found where; `look` may be called from any thread."""
+    """What was found where."""
 
     def __init__(self) -> None:
         self.needles = needles(MARK)
@@ -219,7 +221,7 @@ class Home:
         """The passwords and master keys that were made for this home are searched for, too."""
         made = list(json.loads((self.stack.home / "postgres.json").read_text())["passwords"].values())
         made += re.findall(r":(\S{40,})", (self.stack.home / "master.key").read_text())
-        assert len(made) == 5
+        assert len(made) == 3 + 2  # roles, master keys
         for one in made:
             self.hunt.needles |= {one.lower().encode(), one.encode().hex().encode()}
 
@@ -274,13 +276,14 @@ class Home:
             self.hunt.look("sessions", str(connection.execute("SELECT * FROM pg_stat_activity").fetchall()))
 
     def look_into_files(self) -> None:
-        """Every file, the cluster with its write-ahead log among them."""
+        """Every file of the home, of the cluster with its write-ahead log, and of the folder where `up` was started."""
         cluster = EmbeddedServer(self.stack.home).data_dir
         assert list(cluster.glob("pg_wal/0*"))
-        for path in {*self.stack.home.parent.rglob("*"), *cluster.rglob("*")}:
+        home = self.stack.home
+        for path in {*home.parent.rglob("*"), *cluster.rglob("*"), *self.folder.rglob("*")}:
             if not path.is_file() or path.is_symlink():
                 continue
-            if path.parent == self.stack.home and path.name in MAY_HOLD:
+            if path.parent in (home, self.folder) and path.name in MAY_HOLD:
                 continue
             self.hunt.look(path, path.read_bytes())
 
@@ -288,7 +291,8 @@ class Home:
         path = self.folder / "prices.backup"
         self.run("db", "backup", str(path))
         self.hunt.look(path, path.read_bytes())
-        restore = backup._programs(16) / "pg_restore"
+        version = backup._server_version(EmbeddedServer(self.stack.home).url("pricing", "superuser"))
+        restore = backup._programs(version) / "pg_restore"
         text = subprocess.run([restore, "--file=-", path], capture_output=True, check=True).stdout
         assert b"quarantined_values" in text
         self.hunt.look("the backup as SQL", text)

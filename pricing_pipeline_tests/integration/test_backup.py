@@ -92,6 +92,32 @@ def test_c3_what_is_restored_is_what_was_backed_up(
     assert len(cli(*history, **there).json["rows"]) == 21
 
 
+def test_c3_a_backup_is_not_written_through_what_others_put_there(
+    cli: CommandLine, core: Core, tmp_path: Path
+) -> None:
+    """In a folder where others may write: a file of theirs or a link, of any name that they can guess."""
+    shared, important = tmp_path / "shared", tmp_path / "important"
+    shared.mkdir()
+    important.write_text("kept")
+    (shared / "a.dump.unfinished").touch()
+    (shared / "a.dump.unfinished").chmod(0o666)
+    (shared / "b.dump.unfinished").symlink_to(important)
+    (shared / "b.dump").symlink_to(tmp_path / "nothing yet")
+    theirs = (shared / "a.dump.unfinished").stat().st_ino
+    for name in ("a.dump", "b.dump"):
+        said = cli("db", "backup", str(shared / name))
+        assert said.exit_code == 0, said
+        status = (shared / name).lstat()
+        assert stat.S_ISREG(status.st_mode)
+        assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o600, os.geteuid())
+        assert status.st_ino != theirs
+    assert important.read_text() == "kept"
+    assert not (tmp_path / "nothing yet").exists()
+    assert len(list(shared.iterdir())) == 4
+    nowhere = tmp_path / "nowhere" / "a.dump"
+    assert f"{nowhere} cannot be written: No such file" in cli("db", "backup", str(nowhere)).error
+
+
 def test_c3_prices_are_replaced_only_when_told_so(
     cli: CommandLine, prices: None, core: Core, owner_url: str, tmp_path: Path
 ) -> None:

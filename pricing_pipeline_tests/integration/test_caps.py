@@ -354,7 +354,7 @@ def test_b7_reads_that_go_past_the_caps_unseen_wait_for_the_next_minute(
     assert core.one("SELECT count(*) FROM pricing.pair_requests WHERE kind = 'read'") == 0
 
 
-def test_a_reader_sees_what_is_asked_for_and_not_who_reads(
+def test_a_reader_sees_of_what_is_asked_for_its_own(
     core: Core, owner_url: str, server: TestServer, database_url: str
 ) -> None:
     user = core.one("SELECT session_user::text")
@@ -366,7 +366,12 @@ def test_a_reader_sees_what_is_asked_for_and_not_who_reads(
     core.rows("INSERT INTO pricing.read_charges VALUES (:user, pricing.clock(), 1)", user=user)
     with a_login(server, database_url, "pricing_reader") as (name, url), psycopg.connect(url) as reader:
         assert name != user
-        assert reader.execute("SELECT symbol FROM pricing.pair_requests").fetchall() == [("A",)]
+        core.rows(
+            "INSERT INTO pricing.pair_requests (data_type, symbol, kind, user_id)"
+            " VALUES ('equity_quote', 'C', 'read', :name)",
+            name=name,
+        )
+        assert reader.execute("SELECT symbol FROM pricing.pair_requests").fetchall() == [("C",)]
         assert reader.execute("SELECT FROM pricing.read_charges").fetchall() == []
 
 

@@ -25,7 +25,7 @@ ONE, TWO = new_key("one"), new_key("two")
 
 def listed(cli: CommandLine, *names: str, **settings: str) -> dict[tuple[str, str], dict[str, Any]]:
     """What `provider keys` tells, by name and source."""
-    told = cli("provider", "keys", *names, "--json", **settings)
+    told = cli("provider", "keys", *names, "--json", **({"sandbox": "false"} | settings))
     assert told.exit_code == 0, told
     return {(one["key_name"], one["source"]): one for one in told.json["keys"]}
 
@@ -47,10 +47,12 @@ def test_a4_a_key_is_read_from_standard_input_and_the_first_makes_the_master_key
     one = listed(cli)["default", "database"]
     assert (one["provider"], one["hint"], one["is_active"], one["is_used"]) == (TWELVEDATA, "…xy", True, True)
     assert one["master_key_id"] == again.json["master_key_id"]
-    assert one["rotated_at"] is not None
+    assert one["replaced_at"] is not None
     told = cli("provider", "keys").stdout
     assert "…xy" in told
     assert str(path) in told
+    assert not listed(cli, sandbox="true")["default", "database"]["is_used"]
+    assert "no real key is used" in cli("provider", "keys", sandbox="true").stderr
 
 
 def test_a4_a_key_that_is_typed_is_not_echoed(core: Core, cli: CommandLine) -> None:

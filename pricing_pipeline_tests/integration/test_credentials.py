@@ -241,7 +241,7 @@ def test_a4_a_new_secret_does_not_inherit_the_pause_of_the_old_one(core: Core, c
     assert put(core.owner, secret="the-secret-of-today") is True
     assert core.allowance().blocked_seconds is None
     (row,) = _stored(core.owner)
-    assert row.rotated_at == row.sealed_at
+    assert row.replaced_at == row.sealed_at
     assert (row.sealed_at - row.created_at).total_seconds() == pytest.approx(60, abs=5)
 
 
@@ -280,7 +280,7 @@ def test_f9_reseal_puts_every_key_under_the_newest_master_key(core: Core) -> Non
             assert getattr(row.sealed, part) != getattr(before[name].sealed, part), (
                 "nothing of before is left"
             )
-        assert row.rotated_at is None, "the secret is the same"
+        assert row.replaced_at is None, "the secret is the same"
     newest_alone = Keyring.parse([NEW])
     assert opened(core.engine, newest_alone)[0] == {
         "one": "first-of-two-secrets",

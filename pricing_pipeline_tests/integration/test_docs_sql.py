@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import errors
+from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.fixtures.embedded import ask
+from pricing_pipeline_tests.integration.test_embedded_roles import HARMFUL, LOCKS
+from pricing_pipeline_tests.integration.test_roles import a_login
 from pricing_pipeline_tests.support.pages import PAGES, ROOT, blocks, relative
 
 template = sample_template
@@ -39,6 +47,31 @@ def test_the_python_of_a_page_runs(
         exec(compile(block, relative(page), "exec"), names)
         names["engine"].dispose()
     assert capsys.readouterr().out.startswith("AAPL 146.55 USD ")
+
+
+def test_b2_what_an_administrator_runs_keeps_people_from_what_harms_the_whole_server(
+    server: TestServer,
+) -> None:
+    """In a database that nobody has closed, on whatever server."""
+    page = (ROOT / "docs/security.md").read_text()
+    (block,) = (text for text in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "REVOKE" in text)
+    database = f"plain_{uuid4().hex[:12]}"
+    server.create(database, "template0")
+    admin = make_url(server.admin_url).set(database=database).render_as_string(hide_password=False)
+    try:
+        with a_login(server, server.url(database)) as (_, person):
+            ask(person, "SELECT pg_advisory_lock(1)")
+            ask(person, "DO $$ BEGIN END $$")
+            for _ in range(2):
+                ask(admin, block)
+            for statement in HARMFUL:
+                with pytest.raises(errors.InsufficientPrivilege):
+                    ask(person, statement)
+            for url in (server.url(database), server.url_of_owner(database)):
+                for statement in (*LOCKS, "DO $$ BEGIN END $$"):
+                    ask(url, statement)
+    finally:
+        server.drop(database)
 
 
 def remedy(part: str) -> str:

@@ -246,6 +246,7 @@ def test_fault_24_lost_passwords_are_said_plainly(make_server: MakeServer) -> No
     with pytest.raises(EmbeddedServerError, match="there is no database in"):
         server.url("pricing")
     (server.home / "postgres.json").write_text("{")
+    (server.home / "postgres.json").chmod(0o600)
     with pytest.raises(EmbeddedServerError, match="is damaged"):
         server.start()
 

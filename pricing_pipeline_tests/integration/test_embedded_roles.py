@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import make_url
 
 from pricing_pipeline.db import embedded_home as places
+from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
@@ -117,6 +118,88 @@ def test_b2_no_login_keeps_the_others_out(make_server: MakeServer) -> None:
     with server, ExitStack() as sessions:
         assert most(sessions, person) == 10
         assert most(sessions, worker) == 50, "what an administrator sets stays"
+
+
+def person(server: EmbeddedServer, group: str, database: str = "pricing") -> str:
+    """Make the login ann, a member of `group`, and return its URL."""
+    url = make_url(server.url(database)).set(username="ann")
+    ask(
+        server.url("postgres", "superuser"),
+        f"CREATE ROLE ann LOGIN PASSWORD '{url.password}' IN ROLE {group}",
+    )
+    return url.render_as_string(hide_password=False)
+
+
+LOCKS = [
+    f"SELECT pg_{attempt}advisory_{kind}lock{mode}({key})"
+    for attempt in ("", "try_")
+    for kind in ("", "xact_")
+    for mode in ("", "_shared")
+    for key in ("1", "1, 2")
+]
+HARMFUL = [
+    *LOCKS,
+    "DO $$ BEGIN END $$",
+    "SELECT pg_logical_emit_message(false, 'x', 'x')",
+    "SELECT pg_logical_emit_message(false, 'x', 'x'::bytea)",
+    "SELECT lo_create(0)",
+    "SET temp_file_limit = -1",
+]
+
+
+@pytest.mark.parametrize("group", ["pricing_client", "pricing_reader"])
+def test_b2_a_person_may_do_nothing_that_harms_the_whole_server(make_server: MakeServer, group: str) -> None:
+    """One session took advisory locks until no other could start a transaction, in any database."""
+    with make_server() as server:
+        upgrade(server.url("pricing"))
+        superuser = server.url("postgres", "superuser")
+        ann = person(server, group)
+        for database in ("one", "other"):
+            ask(superuser, f"CREATE DATABASE {database}")
+        other = make_url(ann).set(database="other").render_as_string(hide_password=False)
+        # As an earlier version left it, and as somebody may grant it again.
+        for database in ("template1", "other"):
+            ask(server.url(database, "superuser"), "GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC")
+            ask(
+                server.url(database, "superuser"),
+                "GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO PUBLIC",
+            )
+        ask(other, "SELECT pg_advisory_lock(1)")
+    with server:
+        ask(superuser, "CREATE DATABASE later")
+        for database in ("pricing", "one", "other", "later"):
+            url = make_url(ann).set(database=database).render_as_string(hide_password=False)
+            for statement in HARMFUL:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    ask(url, statement)
+        for role in ("owner", "worker"):
+            for statement in (*LOCKS, "DO $$ BEGIN END $$"):
+                ask(server.url("pricing", role), statement)  # type: ignore[arg-type]
+        assert ask(ann, "SHOW temp_file_limit") == "1GB"
+
+
+def test_b2_what_an_administrator_sets_for_a_role_stays(make_server: MakeServer) -> None:
+    server = make_server()
+    with server:
+        superuser = server.url("postgres", "superuser")
+        ann = person(server, "pricing_reader")
+        ask(superuser, "ALTER ROLE ann SET temp_file_limit = '1MB'")
+        ask(superuser, "ALTER ROLE pricing_worker IN DATABASE pricing RESET ALL")
+        # A setting whose name ends as another's does is another one.
+        ask(superuser, "ALTER ROLE pricing_worker SET deadlock_timeout = '7s'")
+        ask(superuser, "ALTER ROLE pricing_worker SET statement_timeout = '7s'")
+    with server:
+        worker = server.url("pricing", "worker")
+        names = (
+            "lock_timeout",
+            "statement_timeout",
+            "deadlock_timeout",
+            "idle_in_transaction_session_timeout",
+            "client_connection_check_interval",
+        )
+        assert [ask(worker, f"SHOW {name}") for name in names] == ["2s", "7s", "7s", "30s", "5s"]
+        with pytest.raises(psycopg.errors.ConfigurationLimitExceeded, match="temp_file_limit"):
+            ask(ann, "SELECT count(*) FROM (SELECT g::text FROM generate_series(1, 1000000) g ORDER BY 1) s")
 
 
 # For each function and operator of PostgreSQL one of the same name and arguments: an attack on the caller.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from psycopg import errors
 
 from pricing_pipeline_tests.fixtures.core import MFAPI, QUOTE, TWELVEDATA, Core, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.pages import ROOT
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
@@ -27,7 +29,7 @@ LEDGERS = (
     "duties",
 )
 
-# What runs with the owner's rights when a worker calls it, and writes ledgers. The others that do write no ledger.
+# Functions with the owner's rights that write or lock ledgers, and those that touch none.
 WRITERS = {
     "claim_calls",
     "claim_opinions",
@@ -56,8 +58,8 @@ OTHER_DEFINERS = {
     "why_old",
     "make_storage",  # a trigger of the registry
 }
-# These have no rights of their own and write by the functions above.
-CALLERS = {"finish_call", "store_answer", "store_quotes"}
+# They have no rights of their own, and write counts through WRITERS.
+CALL_WRITERS = {"finish_call", "store_answer", "store_quotes"}
 
 Session = psycopg.Connection[Any]
 
@@ -82,6 +84,13 @@ def used(core: Core) -> Core:
     for call in calls[5:]:
         core.call("SELECT pricing.settle_call(:id, 'ok', 200, 5000)", id=call.id)
     core.rows("SELECT pricing.count_units(:provider, pricing.clock())", provider=TWELVEDATA)
+    core.rows(
+        "INSERT INTO pricing.provider_keys AS k (provider, key_name, foreign_units, foreign_until)"
+        " VALUES (:provider, 'default', 3, pricing.clock() + interval '1 hour')"
+        " ON CONFLICT ON CONSTRAINT provider_keys_pkey"
+        " DO UPDATE SET foreign_units = excluded.foreign_units, foreign_until = excluded.foreign_until",
+        provider=TWELVEDATA,
+    )
     return core
 
 
@@ -99,7 +108,7 @@ COUNTED = """
     LEFT JOIN pricing.provider_key_limits own
         ON (own.provider, own.name, own.key_name) = (l.provider, l.name, k.key_name)
 """
-# What only grows: calls, what they cost, bytes that were booked, and how long a key is left alone.
+# What only grows: calls, what they cost, bytes that were booked, how long a key is left alone, what others use of it.
 GROWING = """
     SELECT 'calls', (SELECT count(*) FROM pricing.calls)
     UNION ALL SELECT 'units ' || c.provider, sum(c.units) FROM pricing.collector_call_log c GROUP BY c.provider
@@ -108,6 +117,8 @@ GROWING = """
     WHERE s.last_call_at IS NOT NULL
     UNION ALL SELECT concat_ws(' ', 'pause', k.provider, k.key_name), extract(epoch FROM k.blocked_until)
     FROM pricing.provider_keys k WHERE k.blocked_until > pricing.clock()
+    UNION ALL SELECT concat_ws(' ', 'used by others', k.provider, k.key_name), k.foreign_units
+    FROM pricing.provider_keys k WHERE k.foreign_until > pricing.clock()
 """
 FINGERPRINT = " UNION ALL ".join(
     f"SELECT '{name}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM pricing.{name} t"
@@ -199,6 +210,14 @@ def test_b10_what_is_given_a_time_is_not_for_a_worker(used: Core, worker: Sessio
     assert used.rows(FINGERPRINT) == before
 
 
+def test_b10_the_page_names_what_writes_or_locks_ledgers() -> None:
+    page = (ROOT / "docs/security.md").read_text()
+    (told,) = re.findall(
+        r"These functions write or lock it, with the owner's rights: (.*?)\. They", page, re.DOTALL
+    )
+    assert set(re.findall(r"`(\w+)`", told)) == WRITERS
+
+
 def test_b10_what_has_the_owners_rights_is_known(worker: Session) -> None:
     found = worker.execute(
         "SELECT p.proname, count(*), bool_or(p.prorettype = 'trigger'::regtype) FROM pg_proc p"
@@ -244,6 +263,14 @@ HOSTILE = {
     "bigint": [OPEN, OPEN, SETTLED, "-9223372036854775808", "-1", "0", "9223372036854775807", "NULL"],
     "bigint[]": [f"ARRAY[{OPEN}]", "ARRAY(SELECT q.id FROM pricing.api_call_queue_live q)", "'{}'", "NULL"],
     "integer[]": ["'{-2147483648,0}'", "'{2147483647}'", "NULL"],
+    "smallint[]": ["'{-32768,0}'", "'{32767}'", "NULL"],
+    "numeric[]": ["'{-1,NaN}'", "'{1e100}'", "'{}'", "NULL"],
+    "timestamp with time zone[]": ["'{-infinity,infinity}'", "'{2000-01-01}'", "'{}'", "NULL"],
+    "jsonb[]": ["ARRAY['{}']", "'{}'", "NULL"],
+    "bytea": ["'\\x00'", "''", "NULL"],
+    "pricing.user_name": ["'ann'", "NULL"],
+    "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
+    "pricing.picked_task[]": ["ARRAY[json_populate_record(NULL::pricing.picked_task, '{}')]", "'{}'", "NULL"],
     "timestamp with time zone": [
         "'-infinity'",
         "'infinity'",
@@ -267,11 +294,15 @@ HOSTILE = {
         f"pricing.{table}": [f"(SELECT t FROM pricing.{table} t ORDER BY 1 LIMIT 1)", "NULL"]
         for table in (
             "provider_state",
+            "provider_capabilities",
             "collector_call_log",
             "provider_limits",
             "provider_keys",
             "data_collectors",
             "outages",
+            "demand",
+            "api_call_queue_dead",
+            "corporate_actions",
         )
     },
 }
@@ -280,10 +311,7 @@ HOSTILE = {
 def attacks(chance: random.Random, arguments: list[tuple[str, str]], times: int) -> list[str]:
     """Argument lists of hostile values, all of the right types."""
     return [
-        ", ".join(
-            f"({chance.choice(NAMED.get(name) or HOSTILE.get(kind, ['NULL']))})::{kind}"
-            for name, kind in arguments
-        )
+        ", ".join(f"({chance.choice(NAMED.get(name) or HOSTILE[kind])})::{kind}" for name, kind in arguments)
         for _ in range(times if arguments else 1)
     ]
 
@@ -297,6 +325,13 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
         " AND p.prorettype <> 'trigger'::regtype ORDER BY p.oid::regprocedure::text"
     ).fetchall()
     assert len(functions) > 200
+    unknown = {
+        kind
+        for _, _, names, kinds in functions
+        for name, kind in zip(names, kinds, strict=True)
+        if name not in NAMED and kind not in HOSTILE
+    }
+    assert unknown == set(), "say what is hostile of this type"
     chance = random.Random(0)
     before, prints = standing(used), used.rows(FINGERPRINT)
     ran, writers = set(), set()
@@ -308,7 +343,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
             except psycopg.Error:
                 continue
             ran.add(name)
-            if name in WRITERS | CALLERS:
+            if name in WRITERS | CALL_WRITERS:
                 after = standing(used)
                 assert fallen(before, after) == {}, (name, arguments)
                 before = after
@@ -318,7 +353,7 @@ def test_b10_no_function_lets_a_worker_make_more_calls(used: Core, worker: Sessi
             writers.add(name)
         before, prints = after, now
     assert ran > WRITERS, "each of them ran"
-    assert writers <= WRITERS | CALLERS
+    assert writers <= WRITERS | CALL_WRITERS
 
     # Nothing that was left behind lets more through either, now or when the minute is over.
     used.rows("UPDATE pricing.provider_keys SET blocked_until = NULL, throttles = 0, is_active = true")

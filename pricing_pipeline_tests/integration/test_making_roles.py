@@ -38,15 +38,19 @@ class Foreign:
         for database in ("pricing", "dagster"):
             self.run(f"DROP DATABASE IF EXISTS {database}")
         for role in ("pricing_worker", *GROUPS, "app"):
-            self.run(f"DROP ROLE IF EXISTS {role}")
+            if self.run(f"SELECT FROM pg_roles WHERE rolname = '{role}'"):
+                for database in ("template1", "postgres"):
+                    self.run(f"DROP OWNED BY {role}", database)
+                self.run(f"DROP ROLE {role}")
         self.run(f"CREATE ROLE app LOGIN PASSWORD 'secret' {rights}")
         for database in ("app_0", "app_1"):
-            self.run(f"CREATE DATABASE {database} OWNER app")
+            # Of template1 our start has taken rights from PUBLIC.
+            self.run(f"CREATE DATABASE {database} OWNER app TEMPLATE template0")
 
-    def run(self, statement: str) -> None:
-        """As the administrator."""
-        with psycopg.connect(self._superuser, autocommit=True) as admin:
-            admin.execute(statement.encode())
+    def run(self, statement: str, database: str = "postgres") -> int:
+        """As the administrator; how many rows it concerned."""
+        with psycopg.connect(self._superuser, autocommit=True, dbname=database) as admin:
+            return admin.execute(statement.encode()).rowcount
 
     def url(self, number: int = 0, role: str = "app") -> str:
         url = make_url(self._superuser).set(database=f"app_{number}", username=role, password="secret")

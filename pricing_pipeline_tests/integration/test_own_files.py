@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import socket
 import stat
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.db.embedded_home import Remembered
+from pricing_pipeline.db.embedded_home import Remembered, warn_of_account
 from pricing_pipeline.errors import EmbeddedServerError, SettingsError, SupervisorError
 from pricing_pipeline.keys import master_keys
 from pricing_pipeline.keys.sealing import new_key
+from pricing_pipeline.own_files import replace_own
+from pricing_pipeline.processes import home as homes
 from pricing_pipeline.processes.home import code_socket, prepare_home, temporary_folder, tidy_home
 from pricing_pipeline.processes.os_processes import open_log, rotate_log
-from pricing_pipeline.processes.own_files import replace_own
 from pricing_pipeline.settings import Settings
 
 AS_ROOT = os.geteuid() == 0
@@ -65,21 +67,68 @@ def test_a_home_of_somebody_else_is_refused(tmp_path: Path) -> None:
         prepare_home(tmp_path)
 
 
-@pytest.mark.parametrize("owner", [pytest.param(OTHER, marks=needs_root), os.geteuid()])
-def test_passwords_and_master_keys_in_other_hands_are_refused(tmp_path: Path, owner: int) -> None:
+@pytest.mark.parametrize(
+    ("owner", "mode", "fault"),
+    [
+        pytest.param(OTHER, 0o600, "belongs to nobody, and this runs as root", marks=needs_root),
+        (os.geteuid(), 0o620, "is open to others. Close it: chmod 600"),
+        (os.geteuid(), 0o604, "is open to others. Close it: chmod 600"),
+    ],
+)
+def test_passwords_and_master_keys_in_other_hands_are_refused(
+    tmp_path: Path, owner: int, mode: int, fault: str
+) -> None:
     passwords, keys = tmp_path / "postgres.json", tmp_path / "keys"
     Remembered().save(passwords)
     keys.write_text(new_key("k1"))
-    keys.chmod(0o600)
     for path in (passwords, keys):
+        path.chmod(mode)
         os.chown(path, owner, -1)
-        if owner == os.geteuid():
-            path.chmod(0o620)
-    with pytest.raises(EmbeddedServerError, match=r"postgres\.json with the database passwords"):
+    with pytest.raises(EmbeddedServerError, match=rf"postgres\.json with the database passwords .* {fault}"):
         Remembered.load(passwords)
     settings = Settings(master_key=SecretStr(f"file:{keys}"))
-    with pytest.raises(SettingsError, match=r"the master keys in .* are (not safe|open to others)"):
+    with pytest.raises(SettingsError, match=f"the file {keys} with the master keys {fault}"):
         master_keys.load(settings)
+
+
+def test_passwords_that_a_group_may_read_are_refused_and_master_keys_are_not(tmp_path: Path) -> None:
+    """A service manager may give master keys to a group; the passwords are written by us alone."""
+    passwords, keys = tmp_path / "postgres.json", tmp_path / "keys"
+    Remembered().save(passwords)
+    keys.write_text(new_key("k1"))
+    for path in (passwords, keys):
+        path.chmod(0o640)
+    with pytest.raises(EmbeddedServerError, match="is open to others"):
+        Remembered.load(passwords)
+    assert master_keys.load(Settings(master_key=SecretStr(f"file:{keys}"))).ids == ("k1",)
+
+
+def test_what_is_written_to_stay_is_on_the_disk_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    Remembered().save(tmp_path / "postgres.json")
+    assert synced == [(tmp_path / "postgres.json").stat().st_ino, tmp_path.stat().st_ino]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_home_below_a_folder_that_all_may_write_is_refused(tmp_path: Path, linked: bool) -> None:
+    """They could put a folder of their own in its place while we work in it."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    home = shared / "one" / "home"
+    if linked:
+        (tmp_path / "elsewhere").mkdir()
+        (shared / "one").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(
+        SupervisorError, match=rf"{shared} may be written by others\. Run `chmod o-w .*PRICING_HOME"
+    ):
+        prepare_home(home)
+    assert not home.exists()
+    shared.chmod(0o1777)  # like /tmp: nobody moves what is somebody else's
+    prepare_home(home)
 
 
 @pytest.mark.parametrize("length", [10, 50, 200], ids=lambda length: f"{length} letters")
@@ -128,6 +177,29 @@ def test_a_folder_of_the_users_own_is_left_alone(open_folder: Path) -> None:
     assert (open_folder / "tmp" / "kept").exists()
 
 
+@pytest.mark.parametrize("kind", ["link", pytest.param("folder", marks=needs_root)])
+@pytest.mark.parametrize("length", [10, 200])
+def test_what_others_put_where_a_long_home_has_its_sockets_is_not_touched(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, length: int
+) -> None:
+    """A home with a short path starts all the same."""
+    monkeypatch.setattr("tempfile.tempdir", str(open_folder))
+    name = homes._short_folder_path(folder := open_folder / ("x" * length))
+    if kind == "link":
+        name.symlink_to("/nonexistent")
+    else:
+        (name / "kept").mkdir(parents=True)
+        os.chown(name, OTHER, OTHER)
+    prepare_home(folder)
+    tidy_home(folder)
+    assert name.is_symlink() or (name / "kept").exists()
+    if length == 10:
+        assert code_socket(folder).parent == temporary_folder(folder).parent == folder
+    else:
+        with pytest.raises(SupervisorError, match=r"cannot be made|is somebody else's"):
+            code_socket(folder)
+
+
 @needs_root
 def test_a_folder_of_somebody_else_is_no_place_for_sockets(
     open_folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,3 +233,21 @@ def test_logs_are_not_written_through_links(tmp_path: Path) -> None:
     assert rotate_log(log, limit=10)
     assert victim.read_text() == "kept"
     assert (tmp_path / "postgresql.log.1").read_text() == "x" * 100
+
+
+@needs_root
+def test_whoever_starts_a_server_as_nobody_is_told_who_else_can_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container there is often no other account, so it is not refused."""
+    known = pwd.getpwnam
+
+    def without_postgres(name: str) -> pwd.struct_passwd:
+        if name == "postgres":
+            raise KeyError(name)
+        return known(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", without_postgres)
+    assert "every program that runs as nobody can read and change" in str(warn_of_account(tmp_path / "data"))
+    os.chown(tmp_path, known("daemon").pw_uid, -1)
+    assert warn_of_account(tmp_path) is None

@@ -239,6 +239,28 @@ def test_f6_the_quarantine_forgets_in_time(core: Core, clock: Clock) -> None:
     assert core.call("SELECT pricing.prune_quarantine()") == 1
 
 
+def test_f6_of_a_providers_answers_the_newest_hundred_megabytes_are_kept(core: Core) -> None:
+    """Each call can bring a new wrong value, and a megabyte of junk beside it."""
+    core.rows(
+        "INSERT INTO pricing.quarantined_values"
+        " (data_type, symbol, provider, kind, value, reason, call_id, recorded_at, last_seen_at, last_call_id)"
+        " SELECT :kind, 'AAPL', p, 'refused', n::text || part, 'none', n, pricing.clock(), pricing.clock(), n"
+        " FROM (SELECT n, CASE WHEN n > 1000 THEN 'yahoo' ELSE 'twelvedata' END AS p"
+        "       FROM (SELECT generate_series(1, 103) UNION ALL SELECT 1001) AS m (n)) AS made,"
+        " unnest(ARRAY['a', 'b']) AS part",
+        kind=QUOTE,
+    )
+    core.rows(
+        "INSERT INTO pricing.quarantined_bodies (call_id, body, size, recorded_at)"
+        " SELECT call_id, convert_to(repeat('x', 1000000), 'UTF8'), 1, max(max(recorded_at)) OVER ()"
+        " FROM pricing.quarantined_values GROUP BY call_id"
+    )
+    core.call("SELECT pricing.prune_quarantine()")
+    kept = [row.call_id for row in core.rows("SELECT call_id FROM pricing.quarantined_bodies ORDER BY 1")]
+    assert kept == [*range(4, 104), 1001]
+    assert core.one("SELECT count(*) FROM pricing.quarantined_values") == 208
+
+
 def test_f6_a_body_is_cut_at_a_million_bytes(core: Core) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"), body=b"x" * 3_000_000)

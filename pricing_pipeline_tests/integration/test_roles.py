@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -147,6 +147,17 @@ def test_f3_a_worker_deletes_no_price(worker: Login) -> None:
     refuses(worker, "UPDATE pricing.price_revisions SET amount = 0")
     for view in [name for name in relations(worker, "v") if name.startswith("latest_price_")]:
         refuses(worker, f"DELETE FROM pricing.{view}")
+
+
+def test_f3_what_a_worker_takes_from_a_history_stays_as_revisions(core: Core, worker: Login) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh(price="146.55")
+    known = "SELECT array_agg(ROW(symbol, observed_at, amount, scale)::text) FROM pricing."
+    before = core.one(f"{known}price_history")
+    assert before is not None
+    worker.execute("SELECT pricing.change_basis('equity_quote', 'AAPL', 1, 'raw', '{}', true)")
+    assert core.one(f"{known}price_history") is None
+    assert core.one(f"{known}price_revisions") == before
 
 
 def test_b2_a_new_type_needs_no_grant_by_hand(core: Core, worker: Login, reader: tuple[str, Login]) -> None:
@@ -306,8 +317,8 @@ def test_b7_no_definer_function_runs_what_its_caller_brought(
     session.execute("CREATE TEMP TABLE loot (who pg_catalog.text)")
     session.execute("GRANT ALL ON loot TO PUBLIC")
     session.execute(
-        "CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO pg_temp.loot VALUES (current_user); RETURN true; END $$"
+        "CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE sql AS $$"
+        " INSERT INTO pg_temp.loot VALUES (current_user) RETURNING true $$"
     )
     for table in relations(connection, "rp"):
         session.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (data_type pg_catalog.text)")
@@ -367,6 +378,38 @@ def test_b5_a_reader_sees_prices_and_of_subscriptions_its_own(core: Core, reader
     assert len(session.execute("SELECT * FROM pricing.latest_prices").fetchall()) == 2
     assert len(session.execute("SELECT * FROM pricing.price('AAPL')").fetchall()) == 1
     session.execute("SELECT pricing.bytes_used('twelvedata', pricing.clock())")
+
+
+def test_b5_a_reader_cannot_tell_by_transactions_who_asks_for_what(
+    core: Core, client: tuple[str, Login], reader: tuple[str, Login], connection: Login
+) -> None:
+    """A reader sees which session has a transaction number (pg_locks), so it must see no row that has it."""
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    core.rows("DELETE FROM pricing.pair_requests")
+    _, asking = client
+    _, session = reader
+    row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+    assert row is not None
+    for call in (
+        "heartbeat('{equity_quote,equity_quote}', '{IBM,AAPL}')",
+        "hold('{equity_quote}', '{MSFT}')",
+        "price('GOOG')",
+        "price('AAPL')",
+        "document('earned', 'AAPL')",
+        "release('{equity_quote}', '{MSFT}')",
+        "unsubscribe('{equity_quote}', '{IBM}')",
+    ):
+        with suppress(errors.InvalidParameterValue):
+            asking.execute(f"SELECT pricing.{call}".encode())
+    written = 0
+    for table in relations(connection, "rp"):
+        query = f"SELECT count(*) FROM pricing.{table} WHERE xmin::text::bigint >= %s::bigint".encode()
+        (there,) = connection.execute(query, row).fetchone() or (0,)
+        written += there
+        with suppress(errors.InsufficientPrivilege):
+            assert session.execute(query, row).fetchone() == (0,), table
+    assert written > 4, "the owner sees them"
 
 
 REPORTS = [

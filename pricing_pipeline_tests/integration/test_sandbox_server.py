@@ -130,12 +130,34 @@ def test_wrong_orders_are_refused_with_the_reason(sandbox):
     assert get(url).json() == []
 
 
-def test_a_web_page_cannot_steer_the_sandbox(sandbox):
-    from_page = {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"}
-    url = f"{sandbox.url}/_sandbox/behaviour"
-    assert post(url, headers=from_page, content=b'{"kind": "garbage"}').status_code == 403
-    assert post(f"{sandbox.url}/_sandbox/reset", headers=from_page).status_code == 403
-    assert get(url, headers=from_page).json() == []
+OF_A_PAGE = [
+    {"Origin": "https://elsewhere.example", "Content-Type": "text/plain"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},  # without cors, as an image or a script
+    {"Sec-Fetch-Site": "same-site"},  # of another port of this machine
+    {"Host": "evil.example:8100"},  # a name that was made to point here
+    {"Host": "127.0.0.1.evil.example"},
+]
+
+
+@pytest.mark.parametrize("headers", OF_A_PAGE, ids=str)
+def test_a_web_page_cannot_steer_the_sandbox(sandbox, headers):
+    """Nor use up its limits, nor read who asked it for what."""
+    url, price = f"{sandbox.url}/_sandbox/behaviour", f"{sandbox.twelvedata_url}/price"
+    symbols = {"symbol": "AAPL", "apikey": sandbox.key}
+    assert post(url, headers=headers, content=b'{"kind": "garbage"}').status_code == 403
+    assert post(f"{sandbox.url}/_sandbox/reset", headers=headers).status_code == 403
+    assert get(f"{sandbox.url}/_sandbox/calls", headers=headers).status_code == 403
+    assert get(price, params=symbols, headers=headers).status_code == 403
+    assert get(url).json() == []
+    assert sandbox.calls() == []
+
+
+def test_a_person_looks_at_the_sandbox_by_any_name_of_this_machine(sandbox):
+    port = sandbox.url.rpartition(":")[2]
+    typed = {"Sec-Fetch-Site": "none"}
+    for host in (f"localhost:{port}", f"[::1]:{port}", "127.0.0.1", f"LocalHost:{port}"):
+        assert get(f"{sandbox.url}/_sandbox/calls", headers={"Host": host, **typed}).status_code == 200
 
 
 def test_latency_is_added_to_provider_calls_only():

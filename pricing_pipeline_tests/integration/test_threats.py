@@ -21,6 +21,7 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import ProviderError
 from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.keys.sealing import new_key
+from pricing_pipeline.processes.home import prepare_home
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.settings import Settings
@@ -145,10 +146,13 @@ def test_a4_a_backup_tells_who_watches_what_and_no_secret(
 def test_f9_a_home_whose_master_key_is_elsewhere_opens_no_key(core: Core, cli: CommandLine) -> None:
     """Whoever copies such a home has the sealed keys, and nothing that opens them."""
     master = new_key("elsewhere")
+    prepare_home(cli.home)
+    (cli.home / "control").write_text(master)
     said = cli("provider", "set-key", TWELVEDATA, stdin=CANARY, sandbox="false", master_key=master)
     assert said.exit_code == 0, said
-    of_home = [path for path in cli.home.rglob("*") if path.is_file()] if cli.home.exists() else []
-    assert [path for path in of_home if master.partition(":")[2] in path.read_text(errors="replace")] == []
+    of_home = [path for path in cli.home.rglob("*") if path.is_file()]
+    holders = [path.name for path in of_home if master.partition(":")[2] in path.read_text(errors="replace")]
+    assert holders == ["control"]
     assert not (cli.home / "master.key").exists()
     assert (is_used(cli, master), is_used(cli, new_key("elsewhere"))) == (True, False)
 

@@ -1,63 +1,43 @@
-"""An upgrade of a database that is in use: each migration runs once, and what is stored stays."""
+"""An upgrade lets one at a time work, and says who keeps it waiting."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
+import re
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from pricing_pipeline.db import migrate
-from pricing_pipeline.db.migrate import upgrade
-from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline.errors import LockHeld
+from pricing_pipeline_tests.fixtures.database import TestServer
 
-template = sample_template
-pytestmark = pytest.mark.usefixtures("still")
-
-MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"
-NEXT = """
-from alembic import op
-
-revision = "9001"
-down_revision = "{before}"
+LOCK = "SELECT pg_advisory_lock(hashtextextended('pricing.migrate', 0))"
 
 
-def upgrade() -> None:
-    op.execute("ALTER TABLE pricing.latest_prices ADD COLUMN place text")
-    op.execute("INSERT INTO pricing.warnings (at, source, subject, message) SELECT pricing.clock(), 'test', '', 'ran'")
-"""
-
-
-def newest() -> str:
-    return max(path.name[:4] for path in (MIGRATIONS / "versions").glob("*.sql"))
-
-
-def test_a_later_migration_runs_once_and_keeps_what_is_stored(
-    core: Core, owner_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_b2_an_upgrade_says_who_holds_its_lock(
+    owner_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    core.heartbeat("ann", (QUOTE, "AAPL"))
-    core.refresh()
-    stored = core.rows("SELECT data_type, symbol, amount, scale, observed_at FROM pricing.latest_prices")
-    assert stored
-    later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    (later / "versions/v9001_next.py").write_text(NEXT.format(before=newest()))
-    monkeypatch.setattr(migrate, "_MIGRATIONS", later)
-    for _ in range(2):
-        upgrade(owner_url)
-    assert core.one("SELECT version_num FROM pricing.alembic_version") == "9001"
-    assert core.one("SELECT count(*) FROM pricing.warnings WHERE source = 'test'") == 1
-    assert (
-        core.rows("SELECT data_type, symbol, amount, scale, observed_at FROM pricing.latest_prices") == stored
-    )
-    core.heartbeat("ann", (QUOTE, "IBM"))
+    assert migrate._PATIENCE == "30s"
+    monkeypatch.setattr(migrate, "_PATIENCE", "200ms")
+    with psycopg.connect(database_url) as worker:
+        worker.execute(LOCK)
+        said = rf"process {worker.info.backend_pid} of the login {make_url(database_url).username}\."
+        with pytest.raises(LockHeld, match=said) as held:
+            migrate.upgrade(owner_url)
+        assert re.search(r"pg_terminate_backend", str(held.value))
+    migrate.upgrade(owner_url)
 
 
-@pytest.mark.parametrize("revision", ["0031", "9001"])
-def test_a_database_of_another_version_is_refused_in_words(core: Core, owner_url: str, revision: str) -> None:
-    core.rows("UPDATE pricing.alembic_version SET version_num = :r", r=revision)
-    with pytest.raises(
-        DatabaseError, match=f"is at migration {revision}, and this version knows .* to {newest()}"
-    ):
-        upgrade(owner_url)
-    assert core.one("SELECT version_num FROM pricing.alembic_version") == revision
+def test_b2_two_upgrades_of_one_database_at_once_both_succeed(server: TestServer) -> None:
+    database = "upgraded_by_two"
+    server.drop(database)
+    server.create(database, "template1")
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            url = server.url_of_owner(database)
+            for upgraded in [threads.submit(migrate.upgrade, url) for _ in range(2)]:
+                upgraded.result()
+    finally:
+        server.drop(database)

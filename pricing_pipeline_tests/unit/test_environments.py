@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pricing_pipeline.keys.environments import KNOWN_TO, SECRETS, given_to, passed_on
+from pricing_pipeline.keys.environments import SECRETS, SECRETS_OF, environment_of_children, given_to
 from pricing_pipeline.providers.configured import configured_keys, keys_in_use
 from pricing_pipeline.settings import Settings
 
@@ -37,14 +37,14 @@ def test_what_the_page_lists_is_passed_on_and_nothing_else() -> None:
         "MY_PATH",
         "PRICING_TEST_X",
     )
-    assert passed_on(caller | dict.fromkeys(others, "lost"), Settings(sandbox=False)) == caller
+    assert environment_of_children(caller | dict.fromkeys(others, "lost"), Settings(sandbox=False)) == caller
 
 
-@pytest.mark.parametrize("process", KNOWN_TO)
+@pytest.mark.parametrize("process", SECRETS_OF)
 def test_settings_that_are_no_secrets_reach_every_process(process: str) -> None:
     everything = {f"PRICING_{name.upper()}": "x" for name in Settings.model_fields}
-    passed = passed_on(everything, Settings(sandbox=False))
-    assert given_to(process, passed).keys() == everything.keys() - (SECRETS - KNOWN_TO[process])
+    passed = environment_of_children(everything, Settings(sandbox=False))
+    assert given_to(process, passed).keys() == everything.keys() - (SECRETS - SECRETS_OF[process])
 
 
 def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a4_with_the_sandbox_on_keys_keep_their_names_alone(monkeypatch: pytest.
         "PRICING_TWELVEDATA_API_KEY": "canary-1",
         "PRICING_TWELVEDATA_API_KEYS": "second=canary-2",
     }
-    passed = passed_on(caller, settings)
+    passed = environment_of_children(caller, settings)
     assert passed.keys() == {"PRICING_TWELVEDATA_API_KEYS"}
     for name, value in passed.items():
         monkeypatch.setenv(name, value)

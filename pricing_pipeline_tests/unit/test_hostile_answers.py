@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 import tracemalloc
 from collections.abc import Callable
-from datetime import date, timedelta
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from pricing_pipeline.providers.base import MAX_DAYS, MAX_DOCUMENTS, MAX_ROWS
 from pricing_pipeline.providers.client import MAX_BYTES, MAX_DOCUMENT_BYTES, MAX_EVIDENCE, ProviderClient
 from pricing_pipeline.providers.key_echoes import KeyEchoes
 from pricing_pipeline.providers.transport import MAX_HEAD_BYTES
+from pricing_pipeline.providers.twelvedata import TwelveData
 from pricing_pipeline.providers.unpacking import Unpacker
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
 from pricing_pipeline_tests.support.scripted_client import KEY, NOW, QUOTE, refused
@@ -147,6 +150,47 @@ def test_fault_11_a_document_is_no_larger_than_documents_are() -> None:
     with pytest.raises(SchemaDrift, match=f"more than the {MAX_DOCUMENT_BYTES} bytes") as caught:
         fetch("fmp", Fetcher.PROFILE, body, None)
     assert caught.value.wire_bytes <= MAX_DOCUMENT_BYTES + 65536
+
+
+class _Slow(TwelveData):
+    """Reads a large answer for as long as it is told to, and knows how many it reads at a time."""
+
+    def __init__(self) -> None:
+        self.may_end, self.begun = threading.Event(), threading.Event()
+        self.inside, self.most = 0, 0
+
+    def parse(self, *args: Any, now: datetime) -> Answer:
+        if len(args[3].body) > 1_000_000:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            self.begun.set()
+            assert self.may_end.wait(30)
+            self.inside -= 1
+        return super().parse(*args, now=now)
+
+
+def test_fault_11_large_answers_are_read_one_at_a_time_and_small_ones_do_not_wait() -> None:
+    provider, come = _Slow(), threading.Semaphore(0)
+    large = QUOTE[:-1] + b', "more": "' + b"x" * 1_000_000 + b'"}'
+
+    def serve(c: Connection) -> None:
+        c.answer(QUOTE if b"MSFT" in c.request else large)
+        come.release()
+
+    with (
+        ScriptedServer(serve) as server,
+        ProviderClient(provider, server.url, SecretStr(KEY)) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        calls = [pool.submit(client.fetch, Fetcher.QUOTE, ["AAPL"], now=NOW) for _ in range(3)]
+        try:
+            assert provider.begun.wait(30)
+            assert all(come.acquire(timeout=30) for _ in calls)
+            assert client.fetch(Fetcher.QUOTE, ["MSFT"], now=NOW).answer.failures  # the answer is about AAPL
+        finally:
+            provider.may_end.set()
+        assert all(call.result(30).answer.observations for call in calls)
+    assert provider.most == 1
 
 
 def rows_of(fetcher: Fetcher, count: int) -> bytes:

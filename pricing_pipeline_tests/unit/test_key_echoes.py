@@ -29,6 +29,7 @@ DISGUISES: dict[str, Callable[[str], bytes]] = {
     "each character escaped in JSON": lambda key: "".join(f"\\u{ord(c):04X}" for c in key).encode(),
     "in a URL": lambda key: quote(key, safe="").encode(),
     "each character escaped in a URL": lambda key: "".join(f"%{ord(c):02x}" for c in key).encode(),
+    "three times escaped in a URL": lambda key: "".join(f"%2525{ord(c):02x}" for c in key).encode(),
     "twice escaped in a URL": lambda key: "".join(f"%25{ord(c):02x}" for c in key).encode(),
     "in HTML": lambda key: html.escape(key).encode(),
     "in numbers of HTML": lambda key: "".join(f"&#{ord(c)};" for c in key).encode(),
@@ -37,6 +38,14 @@ DISGUISES: dict[str, Callable[[str], bytes]] = {
     "in base64": lambda key: base64.b64encode(key.encode()),
     "in base64 behind a user": lambda key: base64.b64encode(b"user:" + key.encode()),
     "in base64 between others": lambda key: base64.urlsafe_b64encode(b"apikey=" + key.encode() + b"&more"),
+    "in numbers of HTML that was escaped": lambda key: "".join(f"&amp;#{ord(c)};" for c in key).encode(),
+    "in hexadecimal digits of capitals": lambda key: key.upper().encode().hex().encode(),
+    "in hexadecimal digits of small letters": lambda key: key.lower().encode().hex().encode(),
+    "in hexadecimal digits with colons": lambda key: key.encode().hex(":").upper().encode(),
+    "in hexadecimal digits with dashes": lambda key: key.encode().hex("-").encode(),
+    "in hexadecimal digits with spaces": lambda key: key.encode().hex(" ").encode(),
+    "in base64 of capitals": lambda key: base64.b64encode(b"apikey=" + key.upper().encode()),
+    "in base64 of small letters": lambda key: base64.b64encode(key.lower().encode()),
     "in UTF-16": lambda key: key.encode("utf-16-le"),
     "in UTF-32": lambda key: key.encode("utf-32-be"),
     "without its beginning": lambda key: key[4:].encode(),
@@ -57,6 +66,62 @@ def test_a4_no_disguise_of_a_key_passes(
         assert echo not in blotted
         assert key.encode().lower() not in blotted.lower()
         assert b"***" in blotted
+
+
+ESCAPES = [
+    b"",
+    b"%",
+    b"%25",
+    b"\\",
+    b"\\x",
+    b"\\u00",
+    b"&#",
+    b"&#x",
+    b"&#x0",
+    b"&amp;#",
+    b"&amp;",
+    b"\0",
+    b"%2",
+]
+
+
+@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
+@given(
+    key=st.one_of(long_keys, st.text("0123456789abcdef", min_size=16, max_size=40)),
+    decoys=st.lists(
+        st.tuples(
+            st.sampled_from(ESCAPES),
+            st.integers(0, 30),
+            st.integers(0, 40),
+            st.sampled_from([b"", b";", b" "]),
+        ),
+        max_size=6,
+    ),
+    place=st.integers(0, 6),
+)
+def test_a4_no_decoy_hides_a_key(
+    disguise: Callable[[str], bytes],
+    key: str,
+    decoys: list[tuple[bytes, int, int, bytes]],
+    place: int,
+) -> None:
+    """Parts of the key behind what begins an escape: fewer of their characters were left when it was taken away."""
+    written = [escape + key[start : start + size].encode() + end for escape, start, size, end in decoys]
+    echo = disguise(key)
+    text = b"".join([*written[:place], b" ", echo, b" ", *written[place:]])
+    assert echo not in KeyEchoes([key]).blot(text)
+    assert echo not in KeyEchoes([key, key[::-1]]).blot_body(text)
+
+
+@given(
+    st.lists(st.text(string.printable.replace("\n", ""), max_size=20), min_size=1, max_size=9),
+    st.integers(0, 8),
+)
+def test_a4_messages_are_blotted_together_as_they_are_one_by_one(texts: list[str], place: int) -> None:
+    echoes = KeyEchoes([KEY, "short"])
+    texts[place % len(texts)] += f"{quote(KEY)} short"
+    assert echoes.blot_texts(texts) == [echoes.blot_text(text) for text in texts]
+    assert echoes.blot_texts([*texts, f"{KEY}\nshort"]) == [*map(echoes.blot_text, texts), "***\n***"]
 
 
 @pytest.mark.parametrize("kept", [11, 12, 24])
@@ -98,7 +163,7 @@ def test_a4_a_short_key_is_blotted_where_people_read_and_not_where_prices_are() 
     assert echoes.blot_body(b'{"price": 101.20}') == b'{"price": 101.20}'
     assert echoes.blot(b'{"price": 101.20}') == b'{"price": ***.20}'
     assert echoes.blot_text("key 101 is wrong") == "key *** is wrong"
-    assert echoes.blot_text("key %31%30%31 is wrong") == "***"
+    assert echoes.blot_text("key %31%30%31 is wrong") == "key *** is wrong"
 
 
 def test_a4_without_keys_nothing_is_blotted() -> None:

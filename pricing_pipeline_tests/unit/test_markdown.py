@@ -108,7 +108,7 @@ def test_the_same_texts_are_not_shown_as_they_are_unless_they_are_escaped(text: 
 
 def test_ordinary_words_stay_as_they_are_where_descriptions_are_shown_without_rendering() -> None:
     text = (
-        "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or more!"
+        "Prices of type equity_daily (raw; S&P 500): due again 5 minutes after 10:30, up to -3.5 % - or < 3!"
     )
     assert escaped(text) == text
 

@@ -102,7 +102,7 @@ def test_f9_a_file_that_others_can_open_is_refused(tmp_path: Path, mode: int) ->
     master_keys.load_or_make(settings)
     path = tmp_path / "master.key"
     path.chmod(mode)
-    with pytest.raises(SettingsError, match=f"open to others. Close them: chmod 600 {path}"):
+    with pytest.raises(SettingsError, match=f"is open to others. Close it: chmod 600 {path}"):
         master_keys.load(settings)
 
 
@@ -116,6 +116,16 @@ def test_f9_a_damaged_file_is_refused_and_never_written_over(tmp_path: Path) -> 
             attempt(settings)
         assert "canary" not in str(refused.value)
     assert path.read_text() == "canary"
+
+
+def test_f9_a_file_that_is_no_text_is_refused_and_no_byte_of_it_repeated(tmp_path: Path) -> None:
+    settings = given(tmp_path)
+    (tmp_path / "master.key").write_bytes(b"\x9f" * 32)
+    (tmp_path / "master.key").chmod(0o600)
+    for attempt in (master_keys.load, master_keys.add):
+        with pytest.raises(SettingsError, match="it is no text") as refused:
+            attempt(settings)
+        assert "9f" not in str(refused.value)
 
 
 def test_f9_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import Any
 
 import pytest
 
 from pricing_pipeline.errors import SupervisorError
-from pricing_pipeline.processes.ports import require_free_port
+from pricing_pipeline.processes.ports import listen_for_browsers, require_free_port
 
 
 def test_a_port_in_use_is_told() -> None:
@@ -75,3 +76,58 @@ def test_a_port_of_the_last_run_is_free_at_once() -> None:
             accepted.close()  # the server closes first, so its side lingers
             assert client.recv(1) == b""
     assert require_free_port(port, "the sandbox", "PRICING_SANDBOX_PORT") == port
+
+
+# ── Where browsers look for `localhost` ──────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def has_both() -> None:
+    """Skips where there is but one kind of IP."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+
+
+def opened(address: str, port: int, *, need_all: bool = True) -> list[str]:
+    sockets = listen_for_browsers(address, port, need_all=need_all)
+    names = [one.getsockname()[0] for one in sockets]
+    for one in sockets:
+        one.close()
+    return names
+
+
+@pytest.mark.parametrize(
+    ("address", "beside"),
+    [("127.0.0.1", ["::1"]), ("0.0.0.0", ["::1"]), ("::1", ["127.0.0.1"]), ("127.0.0.2", [])],
+)
+@pytest.mark.usefixtures("has_both")
+def test_nobody_else_listens_where_a_browser_takes_localhost_to_be(address: str, beside: list[str]) -> None:
+    port = require_free_port(0, "the Dagster UI", "PRICING_WEB_PORT")
+    assert opened(address, port) == [address, *beside]
+
+
+@pytest.mark.usefixtures("has_both")
+def test_somebody_on_the_other_loopback_address_is_told_of_only_where_cookies_would_go_there() -> None:
+    """A developer's server on [::1] is in nobody's way unless a token is set."""
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        port = other.getsockname()[1]
+        assert opened("127.0.0.1", port, need_all=False) == ["127.0.0.1"]
+        with pytest.raises(SupervisorError, match=f"port {port} for the Dagster UI on ::1 is in use"):
+            opened("127.0.0.1", port)
+    with pytest.raises(SupervisorError, match=r"on 192\.0\.2\.1 cannot be used"):
+        opened("192.0.2.1", port)
+
+
+def test_without_the_other_kind_of_ip_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = socket.create_server
+
+    def of_one_kind(place: tuple[str, int], **options: Any) -> socket.socket:
+        if options["family"] == socket.AF_INET6:
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        return create(place, **options)
+
+    monkeypatch.setattr(socket, "create_server", of_one_kind)
+    port = require_free_port(0, "the Dagster UI", "PRICING_WEB_PORT")
+    assert opened("127.0.0.1", port) == ["127.0.0.1"]

@@ -219,6 +219,14 @@ def test_pairs_have_neither_currency_nor_volume_as_in_recordings():
     assert set(series["values"][0]) == {"datetime", "open", "high", "low", "close"}
 
 
+def test_metals_are_priced_in_currencies_and_price_nothing():
+    asked = Asked()
+    gold = parsed(asked.twelvedata("quote", symbol="XAU/USD"))
+    assert gold["name"] == "Gold Spot US Dollar"
+    assert 1000 < Decimal(gold["close"]) < 5000
+    assert parsed(asked.twelvedata("quote", symbol="USD/XAU"))["status"] == "error"
+
+
 def test_stamps_of_todays_provider_are_opening_and_last_minute():
     asked = Asked(NOON, quote_stamps="candle", market_hours="exchange")
     quote = parsed(asked.twelvedata("quote", symbol="AAPL"))

@@ -75,6 +75,37 @@ def test_c3_a_file_that_cannot_be_read_is_refused(folder: Path) -> None:
         load_settings()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_c3_a_file_of_another_user_is_refused_unless_it_says_nothing_of_ours(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whose folder one is in, decides no setting."""
+    file = folder / ".env"
+    file.write_text("PRICING_WEB_PORT=3001\n")
+    os.chown(file, 65534, 65534)
+    with pytest.raises(
+        SettingsError, match=rf"{file} holds settings, and belongs to nobody, and this runs as root"
+    ):
+        load_settings()
+    assert load_settings_as_guest().web_port == 3000
+    assert "belongs to nobody" in caplog.text
+    file.write_text("WEB_PORT=3001\n")
+    assert load_settings().web_port == 3000
+
+
+def test_c3_a_file_that_all_may_write_is_refused_and_one_that_a_group_may_write_is_closed_to_it(
+    folder: Path,
+) -> None:
+    file = folder / ".env"
+    file.write_text("PRICING_WEB_PORT=3001\n")
+    file.chmod(0o666)
+    with pytest.raises(SettingsError, match=rf"may be written by others: run `chmod go-w '{file}'`"):
+        load_settings()
+    file.chmod(0o664)  # as many systems make files
+    assert load_settings().web_port == 3001
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
 def test_c3_g7_what_may_be_a_strangers_is_warned_of_once_where_dagster_loads_us(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

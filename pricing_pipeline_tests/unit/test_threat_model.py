@@ -20,18 +20,58 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in found.splitlines()]
 
 
-PEOPLE = [row[0] for row in rows("| who | holds | what whoever takes its place gains |")]
+PEOPLE = [row[0] for row in rows("| who | holds | what an attacker in this place gains |")]
+SKIP_MARK = re.compile(r"mark\.(skip|xfail)\b")
 CLAIMS = [tuple(row) for row in rows("| whose | claim | test |")]
 
 
 def has_test(path: Path, name: str) -> bool:
-    """Whether a file has this test, and nothing skips it everywhere."""
+    """Whether a file has this test, and nothing skips it always. A skip on a condition counts as no skip."""
     if not path.is_file():
         return False
-    for node in ast.parse(path.read_text()).body:
+    module = ast.parse(path.read_text()).body
+    if any(skips(node) for node in module):
+        return False
+    for node in module:
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            return not any(re.search(r"mark\.(skip|xfail)\b", ast.unparse(d)) for d in node.decorator_list)
+            return not any(SKIP_MARK.search(ast.unparse(d)) for d in node.decorator_list) and not any(
+                skips(statement) for statement in node.body
+            )
     return False
+
+
+def skips(node: ast.stmt) -> bool:
+    """Whether a statement of a module or a test skips what it is part of."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id="pytestmark")], value=marks)
+            | ast.AnnAssign(target=ast.Name(id="pytestmark"), value=ast.expr() as marks)
+        ):
+            return SKIP_MARK.search(ast.unparse(marks)) is not None
+        case ast.Expr(value=ast.Call(func=function)):
+            return ast.unparse(function) in {"pytest.skip", "pytest.xfail"}
+    return False
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("def test_it(): pass", True),
+        ("@pytest.mark.skipif(sys.platform == 'win32', reason='')\ndef test_it(): pass", True),
+        ("pytestmark = [GROUP]\ndef test_it():\n    if old: pytest.skip('')", True),
+        ("def test_other(): pass", False),
+        ("@pytest.mark.skip\ndef test_it(): pass", False),
+        ("@pytest.mark.xfail(reason='')\ndef test_it(): pass", False),
+        ("pytestmark = pytest.mark.skip\ndef test_it(): pass", False),
+        ("pytestmark = [GROUP, pytest.mark.skip(reason='')]\ndef test_it(): pass", False),
+        ("pytest.skip('', allow_module_level=True)\ndef test_it(): pass", False),
+        ("def test_it():\n    pytest.skip('later')", False),
+    ],
+)
+def test_a_test_that_is_always_skipped_proves_no_claim(text: str, counts: bool, tmp_path: Path) -> None:
+    path = tmp_path / "test_file.py"
+    path.write_text(text)
+    assert has_test(path, "test_it") is counts
 
 
 def test_each_person_of_the_threat_model_has_claims() -> None:

@@ -29,7 +29,7 @@ UPDATE pricing.provider_keys SET is_active = true WHERE (provider, key_name) = (
 -- name: stored
 -- All sealed keys, of one provider or of all, with what is known of them.
 SELECT c.provider, c.key_name, c.row_version, c.master_key_id, c.key_nonce, c.wrapped_key, c.secret_nonce, c.ciphertext,
-       c.created_at, c.rotated_at, c.sealed_at, k.is_active
+       c.created_at, c.replaced_at, c.sealed_at, k.is_active
 FROM pricing.provider_credentials c JOIN pricing.provider_keys k USING (provider, key_name)
 WHERE coalesce(c.provider = CAST(:provider AS text), true) ORDER BY 1, 2;
 

@@ -1,5 +1,10 @@
 -- name: setup
 -- What the embedded server still lacks of its roles and databases: statements to run, in order.
+WITH people AS (
+    SELECT DISTINCT person.oid, person.rolname
+    FROM pg_catalog.pg_roles person JOIN pg_catalog.pg_roles r ON r.rolname = ANY (CAST(:groups AS text[]))
+    WHERE person.rolcanlogin AND NOT person.rolsuper AND person.rolname NOT IN (:owner, :worker)
+      AND pg_has_role(person.oid, r.oid, 'MEMBER'))
 SELECT statement
 FROM (
     SELECT 1 AS step,
@@ -38,41 +43,49 @@ FROM (
     FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba
     WHERE d.datname = ANY (CAST(:databases AS text[])) AND r.rolname = :worker
     UNION ALL
-    -- As roles.set_timeouts does where the owner may.
-    SELECT 7, format('ALTER ROLE %I IN DATABASE %I SET %s = %L', CAST(:worker AS text), 'pricing', setting.name, setting.value)
-    FROM (VALUES ('idle_in_transaction_session_timeout', '30s'), ('lock_timeout', '2s'), ('statement_timeout', '10min'))
-        AS setting (name, value)
-    WHERE NOT EXISTS (
-        SELECT FROM pg_catalog.pg_db_role_setting known
-        JOIN pg_catalog.pg_roles r ON r.oid = known.setrole AND r.rolname = :worker
-        JOIN pg_catalog.pg_database d ON d.oid = known.setdatabase AND d.datname = 'pricing'
-        WHERE array_to_string(known.setconfig, ',') LIKE '%' || setting.name || '=%')
-    UNION ALL
-    -- No login alone keeps the others out. The last places are for owner and worker (reserved_connections); what an
-    -- administrator has set stays.
-    SELECT 8, format('ALTER ROLE %I CONNECTION LIMIT %s', role.name, current_setting('max_connections')::integer * role.share / 100)
+    -- No login alone keeps the others out, or fills the disk with temporary files. The last places are for owner and worker
+    -- (reserved_connections); what an administrator has set stays.
+    SELECT 7, format('ALTER ROLE %I CONNECTION LIMIT %s', role.name, current_setting('max_connections')::integer * role.share / 100)
     FROM (VALUES (CAST(:worker AS text), 70), (CAST(:owner AS text), 20)
-          UNION
-          SELECT person.rolname::text, 10
-          FROM pg_catalog.pg_roles person JOIN pg_catalog.pg_roles r ON r.rolname = ANY (CAST(:groups AS text[]))
-          WHERE person.rolcanlogin AND NOT person.rolsuper AND pg_has_role(person.oid, r.oid, 'MEMBER')) AS role (name, share)
+          UNION SELECT p.rolname::text, 10 FROM people p) AS role (name, share)
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles known WHERE known.rolname = role.name AND known.rolconnlimit <> -1)
     UNION ALL
-    SELECT 8, format('GRANT pg_use_reserved_connections TO %I', role.name)
+    SELECT 7, format('ALTER ROLE %I SET temp_file_limit = %L', p.rolname, '1GB') FROM people p
+    WHERE NOT EXISTS (
+        SELECT FROM pg_catalog.pg_db_role_setting known CROSS JOIN LATERAL unnest(known.setconfig) AS setting
+        WHERE known.setrole = p.oid AND split_part(setting, '=', 1) = 'temp_file_limit')
+    UNION ALL
+    SELECT 7, format('GRANT pg_use_reserved_connections TO %I', role.name)
     FROM (VALUES (CAST(:owner AS text)), (CAST(:worker AS text))) AS role (name)
     LEFT JOIN pg_catalog.pg_roles r ON r.rolname = role.name
     WHERE r.oid IS NULL OR NOT pg_has_role(r.oid, 'pg_use_reserved_connections', 'MEMBER')
 ) AS missing
 ORDER BY step, statement;
 
--- name: close_large_objects
--- Statements that keep all but the superuser from making large objects in this database: they belong to no schema, and
--- nothing counts or removes them.
-SELECT format('REVOKE EXECUTE ON FUNCTION pg_catalog.%s FROM PUBLIC', p.oid::regprocedure)
-FROM pg_catalog.pg_proc p
-WHERE p.oid IN ('pg_catalog.lo_creat(integer)'::regprocedure, 'pg_catalog.lo_create(oid)'::regprocedure,
-                'pg_catalog.lo_from_bytea(oid, bytea)'::regprocedure)
-  AND has_function_privilege('public', p.oid, 'EXECUTE')
+-- name: open_databases
+-- Databases that take connections. What PUBLIC may do in one of them can harm the sessions of all.
+SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn ORDER BY datname;
+
+-- name: keep_from_people
+-- Statements that keep from all but the superuser, owner and worker what in this database harms the whole server:
+-- advisory locks fill the table of locks that all sessions share, messages fill the write-ahead log, and a loop in plpgsql
+-- repeats anything. Large objects are for nobody: they belong to no schema, and nothing counts or removes them.
+WITH harmful AS (
+    SELECT format('FUNCTION pg_catalog.%s', p.oid::regprocedure) AS object, 'EXECUTE' AS privilege, p.proname NOT LIKE 'lo\_%' AS is_ours,
+           coalesce(p.proacl, acldefault('f', p.proowner)) AS rights
+    FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'pg_catalog'::regnamespace
+      AND (p.proname IN ('lo_creat', 'lo_create', 'lo_from_bytea', 'pg_logical_emit_message')
+           OR p.proname ~ '^pg_(try_)?advisory_(xact_)?lock(_shared)?$')
+    UNION ALL
+    SELECT 'LANGUAGE plpgsql', 'USAGE', true, coalesce(l.lanacl, acldefault('l', l.lanowner))
+    FROM pg_catalog.pg_language l WHERE l.lanname = 'plpgsql')
+SELECT format('REVOKE %s ON %s FROM PUBLIC', h.privilege, h.object) AS statement
+FROM harmful h WHERE EXISTS (SELECT FROM aclexplode(h.rights) a WHERE a.grantee = 0)
+UNION ALL
+SELECT format('GRANT %s ON %s TO %I', h.privilege, h.object, r.rolname)
+FROM harmful h JOIN pg_catalog.pg_roles r ON r.rolname IN (:owner, :worker)
+WHERE h.is_ours AND NOT EXISTS (SELECT FROM aclexplode(h.rights) a WHERE a.grantee = r.oid)
 ORDER BY 1;
 
 -- name: rights
@@ -105,7 +118,15 @@ SELECT line FROM (
 ORDER BY part, object, place, line;
 
 -- name: rights_within
--- Who may do what in this database outside the schema pricing: schemas, and what was taken from PUBLIC.
+-- Who may do what in this database outside the schema pricing: schemas, and what was taken from PUBLIC, or given to others.
+WITH closed AS (
+    SELECT format('FUNCTION pg_catalog.%s', p.oid::regprocedure) AS object, 'EXECUTE' AS privilege, p.proacl AS rights
+    FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname ~ '^(lo_|pg_(try_)?advisory_|pg_logical_emit_message$)'
+      AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    UNION ALL
+    SELECT format('LANGUAGE %I', l.lanname), 'USAGE', l.lanacl FROM pg_catalog.pg_language l
+    WHERE l.lanpltrusted AND NOT has_language_privilege('public', l.oid, 'USAGE'))
 SELECT line FROM (
     SELECT 1 AS part, format('GRANT %s ON SCHEMA %I TO %s;', string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type), n.nspname,
                              coalesce(r.rolname::text, 'PUBLIC')) AS line
@@ -114,9 +135,11 @@ SELECT line FROM (
     WHERE a.grantee <> n.nspowner AND n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT IN ('information_schema', 'pricing')
     GROUP BY n.nspname, r.rolname
     UNION ALL
-    SELECT 2, format('REVOKE EXECUTE ON FUNCTION pg_catalog.%s FROM PUBLIC;', p.oid::regprocedure)
-    FROM pg_catalog.pg_proc p
-    WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname LIKE 'lo\_%' AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    SELECT 2, format('REVOKE %s ON %s FROM PUBLIC;', privilege, object) FROM closed
+    UNION ALL
+    SELECT 3, format('GRANT %s ON %s TO %s;', c.privilege, c.object, string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname))
+    FROM closed c CROSS JOIN LATERAL aclexplode(c.rights) a JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+    WHERE r.rolname NOT LIKE 'pg\_%' AND NOT r.rolsuper GROUP BY c.privilege, c.object
 ) AS rights
 ORDER BY part, line;
 

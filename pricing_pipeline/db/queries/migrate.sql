@@ -3,9 +3,21 @@
 SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
        set_config('idle_in_transaction_session_timeout', '0', true);
 
+-- name: wait_for_lock
+-- For how long it waits until another upgrade has ended.
+SELECT set_config('lock_timeout', :patience, true);
+
 -- name: lock
 -- One migration at a time, whoever starts it; the lock ends with the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('pricing.migrate', 0));
+
+-- name: holders
+-- The sessions that hold that lock, oldest first.
+SELECT a.pid, a.usename, a.backend_start
+FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datname = current_database()
+  AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('pricing.migrate', 0)
+ORDER BY a.backend_start, a.pid;
 
 -- name: schema
 -- The schema must exist before Alembic's version table can live in it.

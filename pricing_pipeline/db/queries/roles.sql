@@ -20,7 +20,7 @@ END $$;
 
 -- name: set_timeouts
 -- What a login has in this database when its client sets nothing. A role's settings are those of logins of that name only.
--- Without the right to change roles it is passed over.
+-- Without the right to change roles it is passed over; the embedded server's owner has it not, and its superuser runs this.
 DO $$
 DECLARE
     statement text;
@@ -35,8 +35,9 @@ BEGIN
         WHERE r.rolname IN ('pricing_worker', 'pricing_client', 'pricing_reader')
           -- What an administrator has set stays.
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting known
+                          CROSS JOIN LATERAL pg_catalog.unnest(known.setconfig) AS setting
                           WHERE known.setrole = r.oid AND known.setdatabase IN (0, d.oid)
-                            AND pg_catalog.array_to_string(known.setconfig, ',') LIKE '%' || s.name || '=%')
+                            AND pg_catalog.split_part(setting, '=', 1) = s.name)
         ORDER BY 1
     LOOP
         EXECUTE statement;

@@ -15,7 +15,7 @@ BEGIN
     ORDER BY 1, 2;
     -- Only a wake-up: workers look each second all the same, and for schedules that is soon enough.
     IF FOUND AND are_first AND wanted_kind <> 'scheduled' THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.request_pairs(text, text[], text[], text) IS

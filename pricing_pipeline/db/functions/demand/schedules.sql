@@ -231,7 +231,7 @@ LANGUAGE sql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
     WHERE NOT EXISTS (SELECT FROM pricing.pair_requests x WHERE (x.data_type, x.symbol) = (wanted_type, s) AND x.kind = 'scheduled' OFFSET 0)
 $$;
 COMMENT ON FUNCTION pricing.ask_later(text, text[]) IS
-    'Has what a walk came by and could not queue looked at once more in a minute, and meanwhile what other providers serve.';
+    'Has what a schedule reached and could not queue looked at once more in a minute, and meanwhile what other providers serve.';
 
 
 CREATE OR REPLACE FUNCTION pricing.walk_requested() RETURNS integer

@@ -130,7 +130,7 @@ BEGIN
         END;
     END LOOP;
     IF judged.is_news THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
     -- A backlog is passed by once: where all that is due was queued, the next check begins.
     IF judged.is_all AND (judged.queued > 0 OR judged.symbols IS NOT NULL) THEN

@@ -1,7 +1,7 @@
 -- Storing sealed keys. What arrives here is encrypted; only the owner may write it. Lock order: provider_keys, provider_credentials.
 
 CREATE OR REPLACE FUNCTION pricing.store_credential(
-    wanted_provider text, wanted_key text, version bigint, master text, nonce_of_key bytea, key_wrapped bytea,
+    wanted_provider text, wanted_key text, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea,
     nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
@@ -15,34 +15,34 @@ BEGIN
                       foreign_units = 0, foreign_until = NULL;
     INSERT INTO pricing.provider_credentials AS c
         (provider, key_name, row_version, master_key_id, key_nonce, wrapped_key, secret_nonce, ciphertext, created_at, sealed_at)
-    VALUES (wanted_provider, wanted_key, version, master, nonce_of_key, key_wrapped, nonce_of_secret, secret_sealed, now_, now_)
+    VALUES (wanted_provider, wanted_key, version, store_credential.master_key_id, nonce_of_key, key_wrapped, nonce_of_secret, secret_sealed, now_, now_)
     ON CONFLICT ON CONSTRAINT provider_credentials_pkey DO UPDATE
     SET row_version = excluded.row_version, master_key_id = excluded.master_key_id, key_nonce = excluded.key_nonce,
         wrapped_key = excluded.wrapped_key, secret_nonce = excluded.secret_nonce, ciphertext = excluded.ciphertext,
-        rotated_at = now_, sealed_at = now_
-    RETURNING c.rotated_at IS NOT NULL INTO replaced;
+        replaced_at = now_, sealed_at = now_
+    RETURNING c.replaced_at IS NOT NULL INTO replaced;
     RETURN replaced;
 END $$;
 COMMENT ON FUNCTION pricing.store_credential(text, text, bigint, text, bytea, bytea, bytea, bytea) IS
     'Stores a sealed key, new or in the place of another, and makes its name usable: active, without pauses. True when it replaced one.';
 
 
-CREATE OR REPLACE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], most integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void
 LANGUAGE sql SET search_path = '' AS $$
     INSERT INTO pricing.provider_key_limits (provider, key_name, name, units)
-    SELECT wanted_provider, wanted_key, n.name, n.units FROM unnest(names, most) AS n (name, units) ORDER BY n.name
+    SELECT wanted_provider, wanted_key, n.name, n.units FROM unnest(names, units) AS n (name, units) ORDER BY n.name
     ON CONFLICT ON CONSTRAINT provider_key_limits_pkey DO UPDATE SET units = excluded.units
 $$;
 COMMENT ON FUNCTION pricing.set_key_limits(text, text, text[], integer[]) IS 'Says what a key''s own plan allows, for limits of its provider by name.';
 
 
 CREATE OR REPLACE FUNCTION pricing.reseal_credential(
-    wanted_provider text, wanted_key text, found_version bigint, version bigint, master text, nonce_of_key bytea, key_wrapped bytea,
+    wanted_provider text, wanted_key text, found_version bigint, version bigint, master_key_id text, nonce_of_key bytea, key_wrapped bytea,
     nonce_of_secret bytea, secret_sealed bytea) RETURNS boolean
 LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     UPDATE pricing.provider_credentials c
-    SET row_version = version, master_key_id = master, key_nonce = nonce_of_key, wrapped_key = key_wrapped,
+    SET row_version = version, master_key_id = reseal_credential.master_key_id, key_nonce = nonce_of_key, wrapped_key = key_wrapped,
         secret_nonce = nonce_of_secret, ciphertext = secret_sealed, sealed_at = pricing.clock()
     WHERE (c.provider, c.key_name) = (wanted_provider, wanted_key) AND c.row_version = found_version;
     RETURN FOUND;

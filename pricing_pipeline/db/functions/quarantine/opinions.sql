@@ -140,7 +140,7 @@ BEGIN
     SELECT r.key_name, r.units_left INTO chosen FROM pricing.key_room(wanted_provider, now_) r
     WHERE r.is_usable AND r.units_left >= able.units_per_call + able.units_per_symbol AND (keys IS NULL OR r.key_name = ANY (keys))
       AND NOT coalesce(last_call > now_ - make_interval(
-            secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_pressed THEN 2 ELSE 1 END), false)
+            secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
     ORDER BY r.units_left DESC, r.key_name LIMIT 1;
     IF chosen IS NULL THEN
         refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', wanted_provider);

@@ -426,11 +426,18 @@ BEGIN
     GET DIAGNOSTICS pruned = ROW_COUNT;
     DELETE FROM pricing.quarantined_bodies b
     WHERE b.recorded_at < now_ - interval '90 days'
-       OR NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.call_id = b.call_id);
+       OR NOT EXISTS (SELECT FROM pricing.quarantined_values q WHERE q.call_id = b.call_id)
+       -- Of each provider the newest hundred megabytes: one that sends junk beside each wrong value fills no disk.
+       OR b.call_id IN (
+        SELECT sized.call_id FROM (
+            SELECT x.call_id, sum(octet_length(x.body)) OVER (PARTITION BY whose.provider ORDER BY x.recorded_at DESC, x.call_id DESC) AS newer
+            FROM pricing.quarantined_bodies x
+            JOIN (SELECT q.call_id, min(q.provider) AS provider FROM pricing.quarantined_values q GROUP BY q.call_id) whose USING (call_id)) sized
+        WHERE sized.newer > 100000000);
     RETURN pruned;
 END $$;
 COMMENT ON FUNCTION pricing.prune_quarantine() IS
-    'Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days. Returns how many values.';
+    'Forgets values 90 days after a person decided on them and they last came, held ones 400 days after they last came, all but the newest 1,000 of a quoted pair and provider, and bodies after 90 days, or beyond the newest 100 MB of a provider. Returns how many values.';
 
 
 CREATE OR REPLACE FUNCTION pricing.warn_frozen() RETURNS integer

@@ -57,7 +57,7 @@ BEGIN
     SELECT array_agg(l.id) INTO revived FROM live_again l;
     DELETE FROM pricing.api_call_queue_dead q WHERE q.id = ANY (revived);
     IF revived IS NOT NULL THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
 
     FOR pair IN

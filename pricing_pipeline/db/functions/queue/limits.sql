@@ -1,32 +1,34 @@
 -- Rate limits and quota. The call log is the memory of both. What outcomes say about a provider is in breakers.sql.
--- A worker only reads these tables. What writes them for it has the owner's rights, and takes the time from the clock and
--- nothing from its caller that could make a count smaller. Functions that are given a time are for those, not for a worker.
+-- A worker only reads these tables. What writes them for it has the owner's rights and takes the time from the clock. Of its
+-- caller it believes the outcome of a call and the bytes of its answer, within bounds (settle_call). Functions that are given
+-- a time are for those, not for a worker.
 
 CREATE OR REPLACE FUNCTION pricing.key_room(wanted_provider text, now_ timestamptz)
-RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_feeling boolean, is_pressed boolean,
+RETURNS TABLE (key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean,
                blocked_until timestamptz, blocked_reason text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     are_limited boolean := EXISTS (SELECT FROM pricing.provider_limits l WHERE l.provider = wanted_provider);
+    no_limit CONSTANT bigint := 1000000000;
     k pricing.provider_keys;
 BEGIN
     FOR k IN SELECT x.* FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys x USING (provider) LOOP
         key_name := coalesce(k.key_name, 'default');
         is_active := coalesce(k.is_active, true);
         is_usable := is_active AND coalesce(k.blocked_until, '-infinity') <= now_;
-        is_feeling := coalesce(k.throttles, 0) > 0;
-        is_pressed := coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false);
+        is_after_refusal := coalesce(k.throttles, 0) > 0;
+        is_nearly_used_up := coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false);
         blocked_until := k.blocked_until;
         blocked_reason := k.blocked_reason;
-        IF is_usable AND is_feeling THEN
-            -- After a refusal one call at a time feels the way, so that no wave follows the pause.
+        IF is_usable AND is_after_refusal THEN
+            -- After a refusal one call at a time goes out, so that no wave follows the pause.
             is_usable := NOT EXISTS (
                 SELECT FROM pricing.counted_calls c
                 WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
                   AND c.counted_at > now_ - interval '60 seconds');
         END IF;
-        units_left := 1000000000;
+        units_left := no_limit;
         IF are_limited THEN
             SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
                    min(plan.units) INTO units_left, units_limit
@@ -70,9 +72,10 @@ COMMENT ON FUNCTION pricing.key_room(text, timestamptz) IS
 CREATE OR REPLACE FUNCTION pricing.limit_window(seconds integer) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
 BEGIN
+    -- More than the window, because a provider may round times, and still count a call that has only just left it here.
     RETURN make_interval(secs => seconds + 0.005);
 END $$;
-COMMENT ON FUNCTION pricing.limit_window(integer) IS 'How far back a window of so many seconds is counted: a whisker more than it is long.';
+COMMENT ON FUNCTION pricing.limit_window(integer) IS 'How far back a window of so many seconds is counted: five milliseconds more than it is long.';
 
 
 CREATE OR REPLACE FUNCTION pricing.limit_start(wanted pricing.provider_limits, now_ timestamptz) RETURNS timestamptz
@@ -81,7 +84,7 @@ BEGIN
     IF wanted.window_seconds IS NOT NULL THEN
         RETURN now_ - pricing.limit_window(wanted.window_seconds);
     END IF;
-    RETURN date_trunc('day', now_, wanted.day_timezone) - interval '5 milliseconds';
+    RETURN date_trunc('day', now_, wanted.day_timezone) - pricing.limit_window(0);
 END $$;
 COMMENT ON FUNCTION pricing.limit_start(pricing.provider_limits, timestamptz) IS 'Calls after this moment count against the limit now.';
 
@@ -108,7 +111,7 @@ CREATE OR REPLACE FUNCTION pricing.units_available(wanted_provider text, now_ ti
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 BEGIN
     RETURN (SELECT coalesce(sum(greatest(r.units_left, 0)), 0) FROM pricing.key_room(wanted_provider, now_) r
-            WHERE r.is_usable OR r.is_feeling);
+            WHERE r.is_usable OR r.is_after_refusal);
 END $$;
 COMMENT ON FUNCTION pricing.units_available(text, timestamptz) IS 'Units that a provider may be charged now, over all its active keys that are not blocked.';
 
@@ -147,8 +150,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- A client takes 16 MiB at most, and of a call that was lost the estimate is booked. Other figures would undo the quota.
-    IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 1073741824) THEN
+    -- A client takes 16 MiB at most; 64 times as much is allowed, so that a larger bound there needs no change here. Of a call
+    -- that was lost the estimate is booked. Other figures would undo the quota.
+    IF bytes IS NULL OR bytes < 0 OR bytes > greatest(call.reserved_bytes, 64 * 16 * 1024 * 1024) THEN
         RAISE EXCEPTION 'an answer does not take % bytes', coalesce(bytes::text, 'no') USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- In a row that is free: one row for all would be held until this transaction is on the disk, and all wait for it.
@@ -279,17 +283,28 @@ COMMENT ON FUNCTION pricing.queue_room(text, integer, bigint) IS
     'The bytes that may still be queued for a provider: what its quota leaves work of this priority, less what waits of this priority or a higher one. NULL = so many more bytes fit.';
 
 
+CREATE OR REPLACE FUNCTION pricing.producers_beside_each_other() RETURNS integer
+LANGUAGE plpgsql IMMUTABLE SET search_path = '' AS $$
+BEGIN
+    RETURN 16;
+END $$;
+COMMENT ON FUNCTION pricing.producers_beside_each_other() IS
+    'How many sessions that queue as much as one does must fit into a quota beside each other, for one not to look what the others do.';
+
+
 CREATE OR REPLACE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    many bigint := pricing.producers_beside_each_other();
 BEGIN
-    -- Sessions do not see what others are queueing. While sixteen like this one fit beside each other, they need not.
-    IF pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes) IS NULL THEN
+    -- Sessions do not see what others are queueing. While that many like this one fit beside each other, they need not.
+    IF pricing.queue_room(wanted_provider, least_priority, many * more_bytes) IS NULL THEN
         RETURN NULL;
     ELSIF NOT pricing.take_turn('queue_room ' || wanted_provider) THEN
         -- Whoever has the turn may keep it for long: the others go on, more slowly. A claim never goes past the quota.
-        RETURN pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes) / 16;
+        RETURN pricing.queue_room(wanted_provider, least_priority, many * more_bytes) / many;
     END IF;
-    RETURN pricing.queue_room(wanted_provider, least_priority, 16 * more_bytes); -- whoever had the turn may have filled it
+    RETURN pricing.queue_room(wanted_provider, least_priority, many * more_bytes); -- whoever had the turn may have filled it
 END $$;
 COMMENT ON FUNCTION pricing.take_room(text, integer, bigint) IS
     'The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.';
@@ -316,7 +331,7 @@ BEGIN
         SELECT FROM pricing.provider_routing r JOIN pricing.data_type_registry k USING (data_type)
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (r.provider, r.data_type, 'symbol')
         WHERE r.data_type = wanted_type AND pricing.queue_room(
-            r.provider, least_priority, 16 * cardinality(symbols) * ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) IS NOT NULL) THEN
+            r.provider, least_priority, pricing.producers_beside_each_other() * cardinality(symbols) * ceil(coalesce(s.bytes, k.estimated_data_size_bytes))::bigint) IS NOT NULL) THEN
         RETURN;
     END IF;
     WITH asked AS MATERIALIZED (
@@ -330,13 +345,13 @@ BEGIN
         GROUP BY 1, 2),
     rooms AS MATERIALIZED (
         SELECT z.*, pricing.take_room(z.provider, least_priority, cardinality(z.symbols) * z.bytes) AS room FROM sized z),
-    full_ AS MATERIALIZED (
+    without_room AS MATERIALIZED (
         SELECT r.provider, unnest(r.symbols) AS symbol FROM rooms r WHERE r.room IS NOT NULL
         EXCEPT
         SELECT r.provider, unnest(pricing.share_of(r.provider, r.room, wanted_type, r.symbols, r.priorities)) FROM rooms r WHERE r.room IS NOT NULL)
     SELECT array_agg(a.symbol ORDER BY a.symbol) FILTER (WHERE f.symbol IS NULL), array_agg(a.priority ORDER BY a.symbol) FILTER (WHERE f.symbol IS NULL),
            array_agg(a.symbol ORDER BY a.symbol) FILTER (WHERE f.symbol IS NOT NULL)
-    INTO fitting, fitting_priorities, left_out FROM asked a LEFT JOIN full_ f USING (symbol);
+    INTO fitting, fitting_priorities, left_out FROM asked a LEFT JOIN without_room f USING (symbol);
 END $$;
 COMMENT ON FUNCTION pricing.within_quota(text, text[], integer[]) IS
     'Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.';
@@ -388,11 +403,11 @@ BEGIN
         FROM kinds k JOIN pricing.demand d USING (data_type)
         WHERE d.became_due_at IS NULL AND (d.due_at <= now_ OR d.owed_since <= now_) AND coalesce(d.held_until, '-infinity') <= now_
         GROUP BY 1, 2),
-    full_ AS (
+    without_room AS (
         SELECT u.provider FROM due u JOIN kinds k USING (data_type)
         LEFT JOIN pricing.size_estimates s ON (s.provider, s.data_type, s.per) = (u.provider, u.data_type, 'symbol')
         GROUP BY 1 HAVING pricing.queue_room(u.provider, 0, ceil(sum(u.pairs * coalesce(s.bytes, k.estimated_data_size_bytes)))::bigint) IS NOT NULL)
-    SELECT u.provider, u.data_type, u.pairs FROM due u JOIN full_ USING (provider) ORDER BY 1, 2;
+    SELECT u.provider, u.data_type, u.pairs FROM due u JOIN without_room USING (provider) ORDER BY 1, 2;
 END $$;
 COMMENT ON FUNCTION pricing.unqueued_pairs() IS
     'How many pairs are due and not queued, where the quota of their provider has no room for all that are.';
@@ -408,7 +423,7 @@ BEGIN
     PERFORM pricing.await_turn('queue_room ' || b.provider)
     FROM (SELECT q.provider, sum(q.est_bytes)::bigint AS wanted_bytes FROM pricing.api_call_queue_live q
           WHERE q.backfill_id = wanted GROUP BY 1 ORDER BY 1) b
-    WHERE pricing.queue_room(b.provider, -2, 15 * b.wanted_bytes) IS NOT NULL;
+    WHERE pricing.queue_room(b.provider, -2, (pricing.producers_beside_each_other() - 1) * b.wanted_bytes) IS NOT NULL;
     SELECT p.provider, p.quota_bytes, b.wanted_bytes,
            greatest(pricing.quota_for(p.quota_bytes, -2) - pricing.bytes_used(p.provider, now_) - b.other_bytes, 0) AS left_bytes INTO short
     FROM (SELECT q.provider, sum(q.est_bytes) FILTER (WHERE q.backfill_id = wanted) AS wanted_bytes,

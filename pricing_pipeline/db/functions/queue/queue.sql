@@ -116,7 +116,7 @@ BEGIN
     WHERE pricing.has_detours(k.data_type);
     -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
     IF is_news THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
     IF unrouted IS NOT NULL AND backfill IS NULL THEN
         PERFORM pricing.hold_off(u.key, ARRAY(SELECT jsonb_array_elements_text(u.value)), 'misconfigured', 'no active provider serves this pair')

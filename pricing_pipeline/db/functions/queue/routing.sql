@@ -81,7 +81,7 @@ BEGIN
     WHERE q.id = w.id;
     GET DIAGNOSTICS moved = ROW_COUNT;
     IF moved > 0 THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
     RETURN moved;
 END $$;
@@ -143,7 +143,7 @@ BEGIN
         RETURNING q.id)
     SELECT array_agg(e.id) INTO moved FROM elsewhere e;
     IF moved IS NOT NULL THEN
-        PERFORM pg_notify('pricing_work', '');
+        PERFORM pricing.wake_workers();
     END IF;
     RETURN coalesce(moved, '{}');
 END $$;

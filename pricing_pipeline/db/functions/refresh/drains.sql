@@ -100,6 +100,19 @@ COMMENT ON FUNCTION pricing.pass_over(text, text, text[]) IS
     'Notes that pairs were passed over because another session has locked them, or because finding those that it has took too long.';
 
 
+CREATE OR REPLACE FUNCTION pricing.wake_workers() RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    -- The queue of notifications is the whole server's. One session that listens, and does not end its transaction, keeps it
+    -- from being emptied; when it is full, whoever has notified fails at commit. Looking also removes what all have heard.
+    IF pg_notification_queue_usage() < 0.5 THEN
+        PERFORM pg_notify('pricing_work', '');
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.wake_workers() IS
+    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server''s queue of notifications is half full.';
+
+
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 DECLARE
@@ -108,6 +121,8 @@ DECLARE
     ran text[] := '{}';
 BEGIN
     PERFORM pricing.require_primary();
+    -- Frees the server's queue of notifications of what all have heard. Once it is full nothing else does.
+    PERFORM pg_notification_queue_usage();
     IF NOT pricing.take_turn('run_duties') THEN
         RETURN ran;
     END IF;

@@ -6,9 +6,9 @@ from alembic import op
 
 from pricing_pipeline.db.migrate import run_script
 
-revision = "0043"
+revision = "0045"
 down_revision = None
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), Path(__file__).with_name("0043_baseline.sql").read_text())
+    run_script(op.get_bind(), Path(__file__).with_name("0045_baseline.sql").read_text())
