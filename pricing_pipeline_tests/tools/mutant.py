@@ -29,7 +29,7 @@ class Mutant:
             raise ValueError(
                 f"mutant {self.name!r}: {self.old!r} stands {part.count(self.old)} times in "
                 f"{self.within or self.file}, not once. "
-                "Say in pricing_pipeline_tests/mutants_of_*.py what it looks like now."
+                "Say in pricing_pipeline_tests/tools/mutants_of_*.py what it looks like now."
             )
         return text[:begin] + part.replace(self.old, self.new) + text[end:]
 

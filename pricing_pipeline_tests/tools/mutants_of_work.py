@@ -180,8 +180,8 @@ MUTANTS = (
         "a deadlock is the task's fault",
         "pricing_pipeline/db/errors.py",
         "",
-        '"40001", "40P01"',
-        '"40001"',
+        "errors.SerializationFailure | errors.DeadlockDetected",
+        "errors.SerializationFailure",
         (f"{_FETCHING}::test_contract_17_a_deadlock_gives_the_task_back_at_no_cost",),
     ),
     Mutant(
