@@ -10,11 +10,13 @@ from dagster._core.definitions.definitions_load_context import (  # internal, he
 
 from pricing_pipeline.defs.assets import latest_price_assets, price_history_assets, source_assets
 from pricing_pipeline.defs.checks import check_schedule, price_checks
+from pricing_pipeline.defs.drain_sensor import refresh_watched
+from pricing_pipeline.defs.freshness_sensor import report_freshness
 from pricing_pipeline.defs.jobs import refresh_job
 from pricing_pipeline.defs.pruning import prune_dagster
+from pricing_pipeline.defs.registry_sensor import follow_registry
 from pricing_pipeline.defs.resources import Allowances, PricingDatabase, Providers
 from pricing_pipeline.defs.schedules import scheduled_refreshes
-from pricing_pipeline.defs.sensors import follow_registry, refresh_watched, report_freshness
 from pricing_pipeline.defs.snapshot import RegistrySnapshot, take
 from pricing_pipeline.defs.sources import report_sources
 from pricing_pipeline.defs.trading_days import extend_calendars

@@ -10,14 +10,21 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     │   ├── ReadReplica          the database takes no writes: a replica, not the primary
     │   └── EmbeddedServerError  the PostgreSQL that we run ourselves
     ├── SupervisorError          a process cannot start, a port is taken, a home is in use
-    ├── UnknownDataType / UnknownSymbol / UnknownTask / UnknownValue / InvalidRange   a request that makes no sense
-    ├── UnknownAction            so does one for a split or dividend that is not there
-    ├── UnknownProvider / UnknownCredential   so does one for a provider or a stored key that is not there
+    ├── UnknownDataType          a request names a data type that is not in the registry
+    ├── UnknownSymbol            ... a symbol that no instrument has
+    ├── UnknownTask              ... a task that is not in the queue
+    ├── UnknownValue             ... a value that is not in the quarantine
+    ├── UnknownAction            ... a split or dividend that is not there
+    ├── UnknownProvider          ... a provider that is not there
+    ├── UnknownCredential        ... a stored key that is not there
+    ├── InvalidRange             days are upside down, or a time has no zone
+    ├── InvalidAdjustment        a history cannot be adjusted as asked
     ├── CredentialError          a stored key cannot be opened
     │   ├── UnknownMasterKey     the master key that sealed it is not here
     │   └── SealBroken           its row is not as it was sealed
     ├── CapExceeded              a user asks for more pairs than one user may have
     ├── LockHeld                 what must not overlap itself is at work already
+    ├── LockLost                 its lock's session has ended while it was at work
     └── ProviderError            one call to a provider went wrong
         ├── Throttled            the provider says: too fast (carries retry_after)
         ├── KeyRefused           the provider does not accept the key
