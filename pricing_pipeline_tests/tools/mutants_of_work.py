@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "the key of live work is not unique",
-        "migrations/versions/0045_baseline.sql",
+        "migrations/versions/0043_baseline.sql",
         "",
         "UNIQUE (data_type, symbol, window_start, window_end)",
         "UNIQUE (data_type, symbol, window_start, window_end, id)",

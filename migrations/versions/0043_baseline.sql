@@ -428,7 +428,7 @@ COMMENT ON COLUMN pricing.pair_requests.request_id IS 'Requests are served in th
 COMMENT ON COLUMN pricing.pair_requests.data_type IS 'What is asked for.';
 COMMENT ON COLUMN pricing.pair_requests.symbol IS 'What is asked for.';
 COMMENT ON COLUMN pricing.pair_requests.kind IS
-    'watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a schedule reached it and could not queue it: its provider can take no more, or another session was in the way.';
+    'watched, held = a user has begun to; read = it was read while missing or stale; seen = it was looked at; scheduled = a walk came by it and could not queue it: its provider can take no more, or another session was in the way.';
 COMMENT ON COLUMN pricing.pair_requests.requested_at IS 'When it was asked for.';
 COMMENT ON COLUMN pricing.pair_requests.user_id IS
     'Whose read it is, against whose allowance it counts; NULL = no read of a client.';
@@ -627,7 +627,7 @@ CREATE TABLE pricing.provider_credentials (
     ciphertext    bytea NOT NULL
         CONSTRAINT ciphertext_is_padded CHECK (octet_length(ciphertext) BETWEEN 80 AND 4176 AND ((octet_length(ciphertext) % 64) = 16)),
     created_at    timestamptz NOT NULL,
-    replaced_at   timestamptz,
+    rotated_at    timestamptz,
     sealed_at     timestamptz NOT NULL,
     PRIMARY KEY (provider, key_name),
     CONSTRAINT credential_version_is_unique UNIQUE (row_version),
@@ -648,7 +648,7 @@ COMMENT ON COLUMN pricing.provider_credentials.secret_nonce IS 'Nonce of ciphert
 COMMENT ON COLUMN pricing.provider_credentials.ciphertext IS
     'The API key, padded, encrypted with the data key, and its tag.';
 COMMENT ON COLUMN pricing.provider_credentials.created_at IS 'When a key of this name was first stored.';
-COMMENT ON COLUMN pricing.provider_credentials.replaced_at IS 'When it was last replaced by another; NULL = never.';
+COMMENT ON COLUMN pricing.provider_credentials.rotated_at IS 'When it was last replaced by another; NULL = never.';
 COMMENT ON COLUMN pricing.provider_credentials.sealed_at IS
     'When the row was last encrypted, be it for a new master key only.';
 
