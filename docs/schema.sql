@@ -1841,6 +1841,10 @@ GRANT EXECUTE ON FUNCTION pricing.make_leaves() TO pricing_worker;
 -- Gives a new data type its history partition and its view of latest prices, or its view of documents; and a route.
 TRIGGER FUNCTION pricing.make_storage() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;
 
+-- When the last session of a calendar ended, and when the next one begins or this one has; NULL where sessions are not known.
+CREATE FUNCTION pricing.market_at(wanted_calendar text, at timestamp with time zone, OUT closed_at timestamp with time zone, OUT opens_at timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.market_at(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Whether one such task fits into the empty quota of a provider. One that never does is queued all the same: so it fails, and says why (fail_impossible_tasks).
 CREATE FUNCTION pricing.may_fit(wanted_provider text, priority integer, bytes bigint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.may_fit(text,integer,bigint) TO pricing_reader, pricing_worker;
@@ -2458,13 +2462,29 @@ GRANT EXECUTE ON FUNCTION pricing.watched_pairs(text[]) TO pricing_reader, prici
 CREATE FUNCTION pricing.why_backing_off(pair pricing.demand, dead pricing.api_call_queue_dead, OUT state text, OUT sentence text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_call_queue_dead) TO pricing_reader, pricing_worker;
 
+-- Why a pair that counts as fresh is as old as it is: by its TTL, its market, its source or its staleness function.
+CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pricing.instruments,pricing.latest_prices,pricing.demand,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.
+CREATE FUNCTION pricing.why_not_believed(wanted_type text, wanted_symbol text, failure text, fetched_at timestamp with time zone, OUT sentence text, OUT since timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_not_believed(text,text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Why work of this priority that needs so many bytes may not be asked of a provider now: provider_off, breaker_open, key_refused, throttled, quota_spent or rate_limited, with a sentence and when that ends. NULL = it may.
 CREATE FUNCTION pricing.why_not_called(wanted_provider text, priority integer, needed bigint, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing_reader, pricing_worker;
 
+-- Why a stale pair has no task: nobody wants it, its schedule has not come to it, there is no room, or the next check will queue it.
+CREATE FUNCTION pricing.why_not_queued(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_not_queued(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.
 CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_worker;
+
+-- Why a live task has brought no price yet.
+CREATE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_queued(pricing.api_call_queue_live) TO pricing_reader, pricing_worker;
 
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;

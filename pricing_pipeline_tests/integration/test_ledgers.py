@@ -302,7 +302,11 @@ HOSTILE = {
             "outages",
             "demand",
             "api_call_queue_dead",
+            "api_call_queue_live",
             "corporate_actions",
+            "data_type_registry",
+            "instruments",
+            "latest_prices",
         )
     },
 }
