@@ -183,8 +183,8 @@ def _environment(settings: Settings, worker: str, dagster: str, sandbox_port: in
         "PRICING_CODE_SOCKET": str(code_socket(home)),
         "DAGSTER_HOME": str(folder),
         "PYTHONUNBUFFERED": "1",
-        # Children work in another folder, run this code nevertheless, and nothing that lies there.
-        "PYTHONSAFEPATH": "1",
+        # Children work in another folder and run this code nevertheless. No PYTHONSAFEPATH: while Dagster loads the
+        # definitions, it takes out the first entry of sys.path, which would then be this code's.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
     }
     if sandbox_port is not None:
