@@ -2418,7 +2418,7 @@ GRANT EXECUTE ON FUNCTION pricing.waiting_refetches() TO pricing_reader, pricing
 CREATE FUNCTION pricing.waiting_schedules() RETURNS TABLE(data_type text, slot timestamp with time zone, instruments bigint, reason text) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.waiting_schedules() TO pricing_worker;
 
--- Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server's queue of notifications is half full.
+-- Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server's queue of notifications is half full, or another session writes into it.
 CREATE FUNCTION pricing.wake_workers() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.wake_workers() TO pricing_worker;
 

@@ -29,6 +29,8 @@ SESSION_SECONDS = 7 * 86_400
 
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST_FORM = 4096
+_LONGEST_BODY = 4_000_000
+"""Bytes. The UI sends some kilobytes; Dagster holds a body in memory while it reads it."""
 _WRONG_SECONDS = 1.0
 _WRONG_AT_ONCE = 10
 """A wrong token is answered so late, and so many wait together; more are answered at once. Whoever has the right one
@@ -147,6 +149,10 @@ class Guard:
             return _refused(405, "Only GET, HEAD and POST are answered.")
         if (method == "POST" or _has_body(connection)) and not self._takes_body(connection):
             return _refused(415, "A body must be application/json.")
+        if "transfer-encoding" in connection.headers:
+            return _refused(411, "Say how long the body is: Content-Length.")
+        if int(connection.headers.get("content-length", 0)) > _LONGEST_BODY:
+            return _refused(413, f"A body has {_LONGEST_BODY} bytes at most.")
         # Dagster runs what stands in the address, unless a browser asks for a page. The path makes no difference here:
         # there are more ways to write it than to read it.
         if "query" in connection.query_params and not _wants_page(connection):

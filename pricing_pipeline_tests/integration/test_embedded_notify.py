@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from sqlalchemy import make_url
@@ -10,7 +12,10 @@ from pricing_pipeline import sample
 from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
+from pricing_pipeline_tests.support.patience import wait_until
 
+WRITES = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND database = 0 AND objid = 0)"
+"""Whether a commit has the lock under which notifications are written."""
 WORK = [
     "SELECT pricing.heartbeat('ann', '{equity_quote}', '{AAPL}')",
     "SELECT pricing.hold('ann', '{equity_quote}', '{IBM}')",
@@ -36,6 +41,21 @@ def fill(thief: psycopg.Connection[object]) -> None:
         except psycopg.errors.ProgramLimitExceeded:
             return
     raise AssertionError("the queue is not full")
+
+
+def test_b6_a_session_that_notifies_much_stops_no_work(make_server: MakeServer) -> None:
+    with make_server() as server:
+        upgrade(server.url("pricing"))
+        sample.load(server.url("pricing"))
+        superuser, worker = server.url("postgres", "superuser"), server.url("pricing", "worker")
+        with psycopg.connect(superuser, autocommit=True) as thief, ThreadPoolExecutor(1) as thread:
+            much = "SELECT count(pg_notify('z', repeat('a', 7900) || g)) FROM generate_series(1, 30000) g"
+            writing = thread.submit(thief.execute, much)
+            wait_until(lambda: ask(superuser, WRITES) or writing.done())
+            assert not writing.done()
+            for statement in WORK:
+                ask(worker, f"SET lock_timeout = '50ms'; {statement}")
+            writing.result()
 
 
 def test_b6_a_full_queue_of_notifications_stops_no_work(make_server: MakeServer) -> None:

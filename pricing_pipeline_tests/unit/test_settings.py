@@ -93,6 +93,18 @@ def test_c3_a_file_of_another_user_is_refused_unless_it_says_nothing_of_ours(
     assert load_settings().web_port == 3000
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_c3_a_link_of_another_user_is_refused(folder: Path) -> None:
+    """It would lead to settings of ours that are meant for another folder."""
+    (folder / "elsewhere").write_text("PRICING_WEB_PORT=3001\n")
+    (folder / ".env").symlink_to(folder / "elsewhere")
+    assert load_settings().web_port == 3001
+    os.lchown(folder / ".env", 65534, 65534)
+    os.environ.pop("PRICING_WEB_PORT")
+    with pytest.raises(SettingsError, match=r"\.env is a link of another user's"):
+        load_settings()
+
+
 def test_c3_a_file_that_all_may_write_is_refused_and_one_that_a_group_may_write_is_closed_to_it(
     folder: Path,
 ) -> None:

@@ -248,6 +248,10 @@ def test_what_programs_and_our_pages_send_is_run(
         ),
         pytest.param("POST", "/login", [FORM], b"token=x", 415, id="a form where no login is"),
         pytest.param("OPTIONS", "/graphql", [("origin", OURS)], b"", 405, id="OPTIONS"),
+        pytest.param("POST", "/graphql", [JSON, ("content-length", "4000001")], b"", 413, id="a long body"),
+        pytest.param(
+            "POST", "/graphql", [JSON, ("transfer-encoding", "chunked")], ACT, 411, id="no end told"
+        ),
         pytest.param("PUT", "/graphql", [JSON], ACT, 405, id="PUT"),
     ],
 )

@@ -105,12 +105,15 @@ LANGUAGE plpgsql SET search_path = '' AS $$
 BEGIN
     -- The queue of notifications is the whole server's. One session that listens, and does not end its transaction, keeps it
     -- from being emptied; when it is full, whoever has notified fails at commit. Looking also removes what all have heard.
-    IF pg_notification_queue_usage() < 0.5 THEN
+    -- A commit that writes into it has a lock of the whole server, for seconds when it writes much: others' would wait for it.
+    IF pg_notification_queue_usage() < 0.5 AND NOT EXISTS (
+           SELECT FROM pg_catalog.pg_locks l
+           WHERE l.locktype = 'object' AND l.database = 0 AND l.classid = 'pg_catalog.pg_database'::regclass AND l.objid = 0) THEN
         PERFORM pg_notify('pricing_work', '');
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.wake_workers() IS
-    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server''s queue of notifications is half full.';
+    'Wakes whoever listens for work once this transaction is committed. A hint, which must not cost the work: it is left out while the server''s queue of notifications is half full, or another session writes into it.';
 
 
 CREATE OR REPLACE FUNCTION pricing.run_duties() RETURNS text[]
