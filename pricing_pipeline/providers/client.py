@@ -87,8 +87,7 @@ _SHORT_ANSWER = 4096
 """Bytes of a good answer that is looked through for keys in every form before it is read."""
 
 _LARGE_BODY = 256 * 1024
-"""Bytes from which on a body is read alone. A body that is made for it takes some fifty times its size meanwhile."""
-_large_body = threading.Lock()
+"""Bytes from which on a provider's body is read alone. One that is made for it takes some fifty times its size meanwhile."""
 
 # What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")
@@ -150,6 +149,7 @@ class ProviderClient:
             provider, base_url or provider.base_url, sends_key=provider.needs_key
         )
         self._deadline = deadline
+        self._large_body = threading.Lock()
         self._max_bytes = max_bytes
         # Reading the certificate store takes up to half a second, for which the sandbox has no use.
         secure = self.base_url.startswith("https:")
@@ -223,7 +223,7 @@ class ProviderClient:
         request = self.provider.build(fetcher, sent, window, now=now)
         most = min(self._max_bytes, MAX_DOCUMENT_BYTES) if fetcher.is_document else self._max_bytes
         response, unannounced = self._send(request, self._key(key_name), most)
-        with _large_body if len(response.body) > _LARGE_BODY else nullcontext():
+        with self._large_body if len(response.body) > _LARGE_BODY else nullcontext():
             response = self._without_key(response, is_document=fetcher.is_document)
             answer = self._answer(fetcher, sent, window, response, now)
         return Fetched(

@@ -28,7 +28,7 @@ _LEAST_WRITTEN = 6
 """Fewer hexadecimal or base64 digits are in every other text."""
 
 _ESCAPED = re.compile(
-    rb"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x0{0,8}([0-9a-f]{2});|&#0{0,8}([0-9]{2,3});|(&)amp;"
+    rb"\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})|%([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|(&)amp;"
     rb"|\\(?=[/\"\\])|\x00",
     re.IGNORECASE,
 )
@@ -88,7 +88,7 @@ class _Form:
 
     def __init__(self, text: bytes, *, is_part_enough: bool) -> None:
         self.text = text.lower()
-        self.least = max(_LEAST_PART, len(text) // 2) if is_part_enough else len(text)
+        self.least = max(_LEAST_PART, len(text) // 2 - 2) if is_part_enough else len(text)
         # Whatever part is long enough has one of these in it.
         size = (self.least + 1) // 2 if is_part_enough else self.least
         self.seeds = [(at, self.text[at : at + size]) for at in range(0, len(text) - size + 1, size)]
@@ -118,10 +118,9 @@ def _forms(key: str) -> list[_Form]:
     is_part_enough = len(key) >= LEAST_UNMISTAKABLE
     written = {json.dumps(key)[1:-1], json.dumps(key)[1:-1].replace("/", "\\/")}
     written |= {quote(key, safe=""), quote(key), html.escape(key)}
-    written |= {key.encode().hex(sign) for sign in ":- "}
     for cased in {key, key.upper(), key.lower()}:
         plain = cased.encode()
-        written |= {plain.hex(), *_in_base64(plain)}
+        written |= {plain.hex(), *(plain.hex(sign) for sign in ":- "), *_in_base64(plain)}
     # Letters' case makes no difference where they are looked for.
     texts = {text.lower() for text in written if len(text) >= _LEAST_WRITTEN} | {key.lower()}
     return [_Form(text.encode(), is_part_enough=is_part_enough) for text in sorted(texts)]

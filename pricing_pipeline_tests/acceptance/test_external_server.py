@@ -25,6 +25,10 @@ def external_url() -> Iterator[str]:
         superuser = server.url("postgres", "superuser")
         with psycopg.connect(superuser, autocommit=True) as admin:
             admin.execute("DROP DATABASE dagster")
+            # With PUBLIC's rights as other servers have them.
+            admin.execute("ALTER DATABASE template1 IS_TEMPLATE false")
+            admin.execute("DROP DATABASE template1")
+            admin.execute("CREATE DATABASE template1 TEMPLATE template0")
             admin.execute("CREATE ROLE app LOGIN CREATEDB PASSWORD 'of the app'")
             admin.execute("CREATE DATABASE prices OWNER app")
         url = make_url(superuser).set(username="app", password="of the app", database="prices")

@@ -142,5 +142,5 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_fault_11_whatever_ten_answers_hold_they_fit_into_memory(body: bytes) -> None:
-    """Of ten calls one at a time reads a large body. docs/security.md tells what that comes to."""
+    """Of a provider's ten calls one at a time reads a large body. docs/security.md tells what that comes to."""
     assert peak_of(body) < 260_000_000
