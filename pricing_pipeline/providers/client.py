@@ -87,7 +87,7 @@ _SHORT_ANSWER = 4096
 """Bytes of a good answer that is looked through for keys in every form before it is read."""
 
 _LARGE_BODY = 256 * 1024
-"""Bytes from which on a provider's body is read alone. One that is made for it takes some fifty times its size meanwhile."""
+"""Bytes from which on one body of a provider is read at a time. A hostile one takes some fifty times its size."""
 
 # What a provider says about its limits; other headers (cookies, edge ids) are nobody's business.
 _LIMIT_HEADERS = ("api-credits-", "x-ratelimit-", "ratelimit", "retry-after")

@@ -169,7 +169,7 @@ class _Slow(TwelveData):
         return super().parse(*args, now=now)
 
 
-def test_fault_11_large_answers_are_read_one_at_a_time_and_small_ones_do_not_wait() -> None:
+def test_fault_11_large_answers_of_a_provider_are_read_one_at_a_time_and_nothing_else_waits() -> None:
     provider, come = _Slow(), threading.Semaphore(0)
     large = QUOTE[:-1] + b', "more": "' + b"x" * 1_000_000 + b'"}'
 
@@ -180,6 +180,7 @@ def test_fault_11_large_answers_are_read_one_at_a_time_and_small_ones_do_not_wai
     with (
         ScriptedServer(serve) as server,
         ProviderClient(provider, server.url, SecretStr(KEY)) as client,
+        ProviderClient(TwelveData(), server.url, SecretStr(KEY)) as other,
         ThreadPoolExecutor() as pool,
     ):
         calls = [pool.submit(client.fetch, Fetcher.QUOTE, ["AAPL"], now=NOW) for _ in range(3)]
@@ -187,6 +188,7 @@ def test_fault_11_large_answers_are_read_one_at_a_time_and_small_ones_do_not_wai
             assert provider.begun.wait(30)
             assert all(come.acquire(timeout=30) for _ in calls)
             assert client.fetch(Fetcher.QUOTE, ["MSFT"], now=NOW).answer.failures  # the answer is about AAPL
+            assert other.fetch(Fetcher.QUOTE, ["AAPL"], now=NOW).answer.observations
         finally:
             provider.may_end.set()
         assert all(call.result(30).answer.observations for call in calls)
