@@ -92,7 +92,6 @@ def _run_migrations(connection: Connection) -> None:
     if found is not None and found not in known:
         raise DatabaseError(
             f"the database is at migration {found}, and this version knows {known[-1]} to {known[0]}. If a newer "
-            f"version made it, use that one. If an older one did, first run `pricing-pipeline db upgrade` of the last "
-            f"version that upgrades to {known[-1]}."
+            "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
         )
     command.upgrade(config, "head")

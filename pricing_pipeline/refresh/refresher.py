@@ -40,7 +40,7 @@ from pricing_pipeline.errors import (
     SettingsError,
 )
 from pricing_pipeline.providers.base import key_setting
-from pricing_pipeline.providers.client import DEFAULT_KEY_NAME, ProviderClient
+from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.quarantine import opinions, reviews
 from pricing_pipeline.quarantine.opinions import Question
 from pricing_pipeline.queue import limits, task_queue
@@ -281,8 +281,7 @@ class Refresher:
     def _register_keys(self) -> None:
         with self._engine.begin() as connection:
             for provider, client in sorted(self._clients.items()):
-                if client.key_names != {DEFAULT_KEY_NAME}:
-                    limits.register_keys(connection, provider, client.key_names)
+                limits.register_keys(connection, provider, client.key_names)
         self._are_keys_known = True
 
     def _give_back(self) -> None:

@@ -192,6 +192,8 @@ BEGIN
     INSERT INTO pricing.provider_keys (provider, key_name)
     SELECT wanted_provider, n FROM unnest(names) AS n
     WHERE EXISTS (SELECT FROM pricing.data_collectors p WHERE p.provider = wanted_provider)
+      -- A provider without rows has one key, of this name. One whose other keys are gone needs it in writing.
+      AND (names <> '{default}' OR EXISTS (SELECT FROM pricing.provider_keys k WHERE k.provider = wanted_provider))
       AND NOT EXISTS (SELECT FROM pricing.provider_keys k WHERE (k.provider, k.key_name) = (wanted_provider, n))
     ORDER BY n ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS added = ROW_COUNT;
