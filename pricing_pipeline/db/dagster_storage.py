@@ -72,7 +72,7 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
         raise SettingsError(
             f"Dagster's storage holds the runs of another home, that of {settled}; this is the home of {home}. Each "
             "would carry out the other's runs. Set PRICING_DAGSTER_URL to a database of this home's own. If the other "
-            'home is gone for ever, docs/operations.md, "Dagster\'s storage", says how this one takes its place.'
+            'home is gone for ever, docs/running.md, "Dagster\'s storage", says how this one takes its place.'
         )
 
 

@@ -1,4 +1,4 @@
-"""What the runbook says to do as the embedded server's administrator."""
+"""What the pages say to do as the embedded server's administrator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
 from pricing_pipeline_tests.support.pages import ROOT, blocks
 
-RUNBOOK = ROOT / "docs/operations.md"
+PAGES = [ROOT / "docs/running.md", ROOT / "docs/operations.md"]
 
 
 def block(language: str, part: str) -> str:
-    """The block of the runbook that holds this text."""
-    (found,) = [text for text in blocks(RUNBOOK, language) if part in text]
+    """The block of these pages that holds this text."""
+    (found,) = [text for page in PAGES for text in blocks(page, language) if part in text]
     return found
 
 
 def administrator(home: str) -> tuple[str, dict[str, str]]:
-    """The address that the runbook's lines print, and the options that they set."""
+    """The address that the page prints, and the options that they set."""
     recipe = block("sh", "ADMIN=")
     (code,) = re.findall(r"ADMIN=\$\(python -c '(.+)'\)", recipe)
     (options,) = re.findall(r"export PGOPTIONS='(.+)'", recipe)

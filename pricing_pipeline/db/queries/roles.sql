@@ -43,7 +43,7 @@ BEGIN
         EXECUTE statement;
     END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
-    NULL; -- docs/operations.md says what an administrator runs
+    NULL; -- docs/running.md says what an administrator runs
 END $$;
 
 -- name: act_as_owner
