@@ -84,6 +84,11 @@ def _run_migrations(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
+    _require_known_revision(connection, config)
+    command.upgrade(config, "head")
+
+
+def _require_known_revision(connection: Connection, config: Config) -> None:
     script = ScriptDirectory.from_config(config)
     known = [revision.revision for revision in script.walk_revisions()]
     found = MigrationContext.configure(
@@ -94,4 +99,3 @@ def _run_migrations(connection: Connection) -> None:
             f"the database is at migration {found}, and this version knows {known[-1]} to {known[0]}. If a newer "
             "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
         )
-    command.upgrade(config, "head")
