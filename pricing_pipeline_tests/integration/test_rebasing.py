@@ -18,7 +18,7 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, a_call, sample_template, windowed
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.unit.test_yahoo import NOW, chart, parse
+from pricing_pipeline_tests.support.yahoo_answers import NOW, chart, parse
 
 template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
