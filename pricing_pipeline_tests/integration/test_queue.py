@@ -77,6 +77,26 @@ def test_a1_enqueuing_again_may_raise_the_priority_but_never_lowers_it(core: Cor
     assert core.task("AAPL").priority == 7
 
 
+def test_a1_a_priority_that_cannot_be_raised_now_does_not_fail_the_enqueue(core: Core) -> None:
+    """`SKIP LOCKED` waits, too, for a row that is updated and locked again while PostgreSQL looks at it: one enqueue of
+    sixteen sessions failed of it.
+    """
+    core.enqueue(QUOTE, "AAPL")
+    core.rows(
+        "CREATE FUNCTION pricing.locked_again() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = '55P03'; END$$"
+    )
+    core.rows(
+        "CREATE TRIGGER locked_again BEFORE UPDATE OF priority ON pricing.api_call_queue_live"
+        " FOR EACH ROW EXECUTE FUNCTION pricing.locked_again()"
+    )
+    assert core.enqueue(QUOTE, "AAPL", "IBM", priority=7) == 1
+    assert [(task.symbol, task.priority) for task in core.tasks()] == [("AAPL", 1), ("IBM", 7)]
+    core.rows("DROP TRIGGER locked_again ON pricing.api_call_queue_live")
+    assert core.enqueue(QUOTE, "AAPL", priority=7) == 0
+    assert core.task("AAPL").priority == 7
+
+
 def test_a1_an_enqueue_that_changes_nothing_does_not_touch_the_row(core: Core) -> None:
     """FAULTS 3.13: the row version stays, so that no claim has to skip it."""
     core.enqueue(QUOTE, "AAPL", priority=2)

@@ -160,10 +160,15 @@ BEGIN
           WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x) keener
     WHERE q.id = ANY (ids) AND q.id = keener.id;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-    UPDATE pricing.api_call_queue_live q SET priority = keener.priority
-    FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
-          WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) keener
-    WHERE q.id = ANY (ids) AND q.id = keener.id;
+    BEGIN
+        UPDATE pricing.api_call_queue_live q SET priority = keener.priority
+        FROM (SELECT x.id, u.priority FROM pricing.api_call_queue_live x JOIN unnest(ids, priorities) AS u (id, priority) USING (id)
+              WHERE x.id = ANY (ids) AND x.priority < u.priority ORDER BY x.id FOR UPDATE OF x SKIP LOCKED) keener
+        WHERE q.id = ANY (ids) AND q.id = keener.id;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        -- SKIP LOCKED waits all the same for a row that was updated and locked again while PostgreSQL looked at it.
+        NULL;
+    END;
 END $$;
 COMMENT ON FUNCTION pricing.raise_priorities(bigint[], integer[]) IS
     'Gives live tasks a higher priority; what has it or a higher one is left alone, and so is what another session keeps locked.';
