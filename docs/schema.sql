@@ -1341,6 +1341,10 @@ GRANT EXECUTE ON FUNCTION pricing.bury(bigint[],text,jsonb,text) TO pricing_work
 CREATE FUNCTION pricing.bury_by_trouble(ids bigint[], entry jsonb, message text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bury_by_trouble(bigint[],jsonb,text) TO pricing_worker;
 
+-- Makes a dead task for each of these pairs that no provider serves, and has the pair back off, so that people see why it has no price.
+CREATE FUNCTION pricing.bury_unrouted(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.bury_unrouted(text[],text[],integer[],date[],date[],uuid) TO pricing_worker;
+
 -- Bytes of the last 720 hours (an hour that is partly in counts whole), calls in flight included at their estimate.
 CREATE FUNCTION pricing.bytes_used(wanted_provider text, now_ timestamp with time zone) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.bytes_used(text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -1515,7 +1519,7 @@ CREATE FUNCTION pricing.enqueue_due_pairs(data_types text[], symbols text[]) RET
 GRANT EXECUTE ON FUNCTION pricing.enqueue_due_pairs(text[],text[]) TO pricing_worker;
 
 -- Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.
-CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off, lock_timeout=100ms;
+CREATE FUNCTION pricing.enqueue_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[] DEFAULT NULL::date[], window_ends date[] DEFAULT NULL::date[], backfill uuid DEFAULT NULL::uuid, are_new boolean DEFAULT false, until timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=100ms;
 GRANT EXECUTE ON FUNCTION pricing.enqueue_pairs(text[],text[],integer[],date[],date[],uuid,boolean,timestamp with time zone) TO pricing_worker;
 
 -- Serves a slot of a scheduled type (without one, or with one more than an hour ahead: now): begins to queue its instruments, behind all on-demand work. Returns how many are queued so far; NULL when the slot was served before or the type has no schedule.
@@ -1613,6 +1617,10 @@ GRANT EXECUTE ON FUNCTION pricing.group_calls(text,pricing.picked_task[],integer
 CREATE FUNCTION pricing.has_detours(wanted_type text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_detours(text) TO pricing_reader, pricing_worker;
 
+-- Whether a provider has a task that could be claimed now.
+CREATE FUNCTION pricing.has_pending_tasks(wanted_provider text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.has_pending_tasks(text) TO pricing_reader, pricing_worker;
+
 -- Whether instruments of a class may be split. Of others a step of any size is a true move or a mistake, unless a split of one is known.
 CREATE FUNCTION pricing.has_splits(asset_class text) RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.has_splits(text) TO pricing_reader, pricing_worker;
@@ -1668,6 +1676,10 @@ GRANT EXECUTE ON FUNCTION pricing.hold_tasks(bigint[],uuid) TO pricing_worker;
 -- Waiting tasks that can never be called, each with a sentence that says why and what to do: their provider is switched off or cannot fetch them (is_misrouted: another may do so), one symbol costs more than a limit allows, or its bytes are more than the quota allows.
 CREATE FUNCTION pricing.impossible_tasks() RETURNS TABLE(id bigint, data_type text, is_misrouted boolean, message text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.impossible_tasks() TO pricing_reader, pricing_worker;
+
+-- Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.
+CREATE FUNCTION pricing.insert_tasks(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean, OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.insert_tasks(text[],text[],integer[],date[],date[],uuid,boolean) TO pricing_worker;
 
 -- Stops the waiting tasks of a paused instrument; makes the pairs of a resumed one due at once.
 TRIGGER FUNCTION pricing.instrument_paused() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2200,6 +2212,10 @@ GRANT EXECUTE ON FUNCTION pricing.route(text,text) TO pricing_reader, pricing_wo
 
 -- Another provider may serve what failed: ends the hold-off of the pairs that the rule is about, and moves their waiting tasks.
 TRIGGER FUNCTION pricing.route_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Pairs of active data types, each once, with the provider that is to be asked (NULL = none), the bytes of the answer, and the task that is live for the pair already, if that is looked for.
+CREATE FUNCTION pricing.routed_pairs(data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], are_looked_for boolean) RETURNS TABLE(data_type text, symbol text, window_start date, window_end date, priority integer, cadence_minutes integer, provider text, est_bytes bigint, live_id bigint) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.routed_pairs(text[],text[],integer[],date[],date[],boolean) TO pricing_reader, pricing_worker;
 
 -- Runs the periodic duties that are overdue, one process at a time; one that failed is tried again after its own interval, at most a minute, and one that waited for a lock of another session ends the round. Returns the names of those that succeeded.
 CREATE FUNCTION pricing.run_duties() RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp;

@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "a batch of tasks is written in no order",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "enqueue_pairs",
+        "insert_tasks",
         "AND r.live_id IS NULL\n                RETURNING provider",
         "AND r.live_id IS NULL ORDER BY random()\n                RETURNING provider",
         (_QUEUE,),
@@ -107,9 +107,9 @@ MUTANTS = (
     Mutant(
         "a check that meets a live task never looks for it",
         f"{_FUNCTIONS}/queue/queue.sql",
-        "enqueue_pairs",
-        "AND NOT (are_new AND try = 1)",
-        "AND NOT are_new",
+        "insert_tasks",
+        "NOT (are_new AND try = 1)",
+        "NOT are_new",
         (_DEMAND,),
     ),
     Mutant(

@@ -83,9 +83,6 @@ BEGIN
         END IF;
     END IF;
     pairs := pricing.due_pairs(kind, now_, symbols, at_most, queued_until);
-    IF pairs IS NULL THEN
-        RETURN 0;
-    END IF;
     IF kind.table_name <> 'latest_price_' || wanted_type OR kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN
         pairs := pricing.judged_elsewhere(kind, pairs);
     END IF;

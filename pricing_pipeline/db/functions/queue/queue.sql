@@ -11,121 +11,160 @@ CREATE OR REPLACE FUNCTION pricing.enqueue_pairs(
     window_starts date[] DEFAULT NULL, window_ends date[] DEFAULT NULL, backfill uuid DEFAULT NULL, are_new boolean DEFAULT false,
     until timestamptz DEFAULT NULL)
 RETURNS integer
--- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
--- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
-LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '100ms' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
-    added integer;
-    unrouted jsonb;
-    known_ids bigint[];
-    bids integer[];
-    is_news boolean;
+    queued record;
 BEGIN
     IF backfill IS NOT NULL THEN
         PERFORM set_config('lock_timeout', '1s', true); -- a plan is whole or refused
     ELSIF until IS NOT NULL THEN
         PERFORM set_config('lock_timeout', '20ms', true); -- part of a batch that has met a lock
     END IF;
-    FOR try IN 1..100 LOOP
-        BEGIN
-            WITH kinds AS MATERIALIZED (
-                SELECT k.data_type, k.default_ttl_minutes, k.estimated_data_size_bytes, k.fetcher
-                FROM pricing.data_type_registry k WHERE k.data_type = ANY (data_types) AND k.is_active),
-            routes AS MATERIALIZED (
-                SELECT k.data_type, r.symbol, r.provider, ceil(coalesce(now_size.bytes, k.estimated_data_size_bytes)) AS latest_bytes,
-                       coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
-                FROM kinds k JOIN pricing.chosen_routes r USING (data_type)
-                JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
-                LEFT JOIN pricing.size_estimates now_size
-                    ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, k.data_type, 'symbol')
-                LEFT JOIN pricing.size_estimates day_size
-                    ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, k.data_type, 'day')),
-            routed AS MATERIALIZED (
-                -- A symbol's own route goes before the broad one, unless its provider cannot serve now. They are put into
-                -- the order in which rows are written everywhere, and which every index likes best.
-                SELECT DISTINCT ON (w.data_type, w.symbol, s.window_start, s.window_end)
-                       w.data_type, w.symbol, s.window_start, s.window_end, w.priority, k.default_ttl_minutes,
-                       coalesce(own.provider, broad.provider) AS provider,
-                       CASE WHEN s.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
-                            ELSE 1000 + ceil((s.window_end - s.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END AS est_bytes,
-                       live.id AS live_id
-                FROM unnest(data_types, symbols, priorities, window_starts, window_ends)
-                    AS w (data_type, symbol, priority, window_start, window_end)
-                CROSS JOIN LATERAL (SELECT coalesce(w.window_start, '-infinity') AS window_start,
-                                           coalesce(w.window_end, 'infinity') AS window_end) s
-                JOIN kinds k USING (data_type)
-                LEFT JOIN routes own ON (own.data_type, own.symbol) = (w.data_type, w.symbol)
-                LEFT JOIN routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
-                LEFT JOIN LATERAL (
-                    SELECT q.id FROM pricing.api_call_queue_live q
-                    WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, s.window_start, s.window_end)
-                      AND NOT (are_new AND try = 1)
-                    OFFSET 0) live ON true
-                ORDER BY 1, 2, 3, 4, w.priority DESC),
-            added_rows AS (
-                INSERT INTO pricing.api_call_queue_live
-                    (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
-                SELECT r.data_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, r.default_ttl_minutes,
-                       r.est_bytes, now_, backfill
-                FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
-                RETURNING provider),
-            misrouted AS (
-                INSERT INTO pricing.api_call_queue_dead
-                    (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at,
-                     failure_kind, errors)
-                SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
-                       jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                           'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
-                FROM routed r WHERE r.provider IS NULL
-                RETURNING data_type, symbol)
-            -- The statement's snapshot is older than its own rows: what is found pending was so before. It is looked for
-            -- in the order of the claim's index, of which that reads one entry and nothing else.
-            SELECT coalesce(sum(news.tasks), 0), bool_or((
-                       SELECT q.id FROM pricing.api_call_queue_live q
-                       WHERE q.provider = news.provider AND q.run_after IS NULL AND q.status = 'pending'
-                       ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL),
-                   (SELECT jsonb_object_agg(m.data_type, m.symbols)
-                    FROM (SELECT x.data_type, jsonb_agg(DISTINCT x.symbol) AS symbols FROM misrouted x GROUP BY 1) m),
-                   (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
-                   (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
-            INTO added, is_news, unrouted, known_ids, bids
-            FROM (SELECT a.provider, count(*) AS tasks FROM added_rows a GROUP BY 1) news;
-            EXIT;
-        EXCEPTION
-            WHEN unique_violation THEN
-                -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes
-                -- a third less than an insert that expects conflicts.
-                CONTINUE WHEN try < 100;
-                RAISE;
-            WHEN lock_not_available OR deadlock_detected THEN
-                IF backfill IS NOT NULL THEN
-                    RAISE;
-                END IF;
-                RETURN pricing.enqueue_by_halves(data_types, symbols, priorities, window_starts, window_ends,
-                                                 coalesce(until, clock_timestamp() + interval '1 second'));
-        END;
-    END LOOP;
-
-    IF known_ids IS NOT NULL THEN
-        PERFORM pricing.raise_priorities(known_ids, bids);
+    queued := pricing.insert_tasks(data_types, symbols, priorities, window_starts, window_ends, backfill, are_new);
+    IF queued.live_ids IS NOT NULL THEN
+        PERFORM pricing.raise_priorities(queued.live_ids, queued.live_priorities);
     END IF;
     PERFORM pricing.reroute_tasks(k.data_type, symbols)
     FROM (SELECT x.data_type FROM pricing.data_type_registry x WHERE x.data_type = ANY (data_types) ORDER BY 1) k
     WHERE pricing.has_detours(k.data_type);
     -- Only a wake-up, and only when a provider had nothing to do: told of every transaction, it takes most of the speed.
-    IF is_news THEN
+    IF queued.is_news THEN
         PERFORM pricing.wake_workers();
     END IF;
-    IF unrouted IS NOT NULL AND backfill IS NULL THEN
-        PERFORM pricing.hold_off(u.key, ARRAY(SELECT jsonb_array_elements_text(u.value)), 'misconfigured', 'no active provider serves this pair')
-        FROM jsonb_each(unrouted) u ORDER BY u.key;
+    IF queued.are_unrouted THEN
+        PERFORM pricing.bury_unrouted(data_types, symbols, priorities, window_starts, window_ends, backfill);
     END IF;
-    RETURN added;
+    RETURN queued.added;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    IF backfill IS NOT NULL THEN
+        RAISE;
+    END IF;
+    RETURN pricing.enqueue_by_halves(data_types, symbols, priorities, window_starts, window_ends,
+                                     coalesce(until, clock_timestamp() + interval '1 second'));
 END $$;
 COMMENT ON FUNCTION pricing.enqueue_pairs(text[], text[], integer[], date[], date[], uuid, boolean, timestamptz) IS
     'Queues pairs, for now or for spans of days. What is live already is left alone but for a higher priority; types that are not active are passed over, and so is what another session is queueing and does not commit (a backfill fails instead). Pairs that are new, as the caller knows, are not looked for first. Returns how many tasks are new.';
+
+
+CREATE OR REPLACE FUNCTION pricing.insert_tasks(
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid, are_new boolean,
+    OUT added integer, OUT is_news boolean, OUT are_unrouted boolean, OUT live_ids bigint[], OUT live_priorities integer[])
+-- Planned once for a session: a plan takes longer than a hundred tasks. It may be made while the queue is empty, and must
+-- serve when it is full. (Older servers reckon that what reads a table all the same is worth compiling.)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    FOR try IN 1..100 LOOP
+        BEGIN
+            WITH routed AS MATERIALIZED (
+                SELECT * FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, NOT (are_new AND try = 1))),
+            inserted AS (
+                INSERT INTO pricing.api_call_queue_live
+                    (data_type, symbol, window_start, window_end, provider, priority, cadence_minutes, est_bytes, enqueued_at, backfill_id)
+                SELECT r.data_type, r.symbol, r.window_start, r.window_end, r.provider, r.priority, r.cadence_minutes,
+                       r.est_bytes, now_, backfill
+                FROM routed r WHERE r.provider IS NOT NULL AND r.live_id IS NULL
+                RETURNING provider)
+            -- The statement's snapshot is older than its own rows: what is found pending was so before.
+            SELECT coalesce(sum(news.tasks), 0), bool_or(NOT pricing.has_pending_tasks(news.provider)),
+                   (SELECT bool_or(r.provider IS NULL) FROM routed r),
+                   (SELECT array_agg(r.live_id) FROM routed r WHERE r.live_id IS NOT NULL),
+                   (SELECT array_agg(r.priority) FROM routed r WHERE r.live_id IS NOT NULL)
+            INTO added, is_news, are_unrouted, live_ids, live_priorities
+            FROM (SELECT i.provider, count(*) AS tasks FROM inserted i GROUP BY 1) news;
+            RETURN;
+        EXCEPTION WHEN unique_violation THEN
+            -- Somebody else has queued one of them since we looked. Looking, and looking again in that rare case, takes a
+            -- third less than an insert that expects conflicts.
+            CONTINUE WHEN try < 100;
+            RAISE;
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.insert_tasks(text[], text[], integer[], date[], date[], uuid, boolean) IS
+    'Makes a task of each pair that has a provider and no live task. Returns how many, whether a provider had none pending before, whether pairs have no provider, and the live tasks of the others with the priorities that are asked for.';
+
+
+CREATE OR REPLACE FUNCTION pricing.has_pending_tasks(wanted_provider text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+BEGIN
+    -- In the order of the claim's index, of which this reads one entry and nothing else.
+    RETURN (SELECT q.id FROM pricing.api_call_queue_live q
+            WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
+            ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION pricing.has_pending_tasks(text) IS 'Whether a provider has a task that could be claimed now.';
+
+
+CREATE OR REPLACE FUNCTION pricing.routed_pairs(
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], are_looked_for boolean)
+RETURNS TABLE (data_type text, symbol text, window_start date, window_end date, priority integer, cadence_minutes integer,
+               provider text, est_bytes bigint, live_id bigint)
+LANGUAGE plpgsql STABLE SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH kinds AS MATERIALIZED (
+        SELECT k.data_type, k.default_ttl_minutes, k.estimated_data_size_bytes, k.fetcher
+        FROM pricing.data_type_registry k WHERE k.data_type = ANY (data_types) AND k.is_active),
+    routes AS MATERIALIZED (
+        SELECT k.data_type, r.symbol, r.provider, ceil(coalesce(now_size.bytes, k.estimated_data_size_bytes)) AS latest_bytes,
+               coalesce(day_size.bytes, c.bytes_per_day) AS day_bytes
+        FROM kinds k JOIN pricing.chosen_routes r USING (data_type)
+        JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = k.fetcher
+        LEFT JOIN pricing.size_estimates now_size
+            ON (now_size.provider, now_size.data_type, now_size.per) = (r.provider, k.data_type, 'symbol')
+        LEFT JOIN pricing.size_estimates day_size
+            ON (day_size.provider, day_size.data_type, day_size.per) = (r.provider, k.data_type, 'day'))
+    -- A symbol's own route goes before the broad one, unless its provider cannot serve now. They are put into the order in
+    -- which rows are written everywhere, and which every index likes best.
+    SELECT DISTINCT ON (w.data_type, w.symbol, s.window_start, s.window_end)
+           w.data_type, w.symbol, s.window_start, s.window_end, w.priority, k.default_ttl_minutes,
+           coalesce(own.provider, broad.provider),
+           CASE WHEN s.window_end = 'infinity' THEN coalesce(own.latest_bytes, broad.latest_bytes)
+                ELSE 1000 + ceil((s.window_end - s.window_start + 1) * coalesce(own.day_bytes, broad.day_bytes)) END::bigint,
+           live.id
+    FROM unnest(data_types, symbols, priorities, window_starts, window_ends) AS w (data_type, symbol, priority, window_start, window_end)
+    CROSS JOIN LATERAL (SELECT coalesce(w.window_start, '-infinity') AS window_start,
+                               coalesce(w.window_end, 'infinity') AS window_end) s
+    JOIN kinds k USING (data_type)
+    LEFT JOIN routes own ON (own.data_type, own.symbol) = (w.data_type, w.symbol)
+    LEFT JOIN routes broad ON broad.data_type = w.data_type AND broad.symbol IS NULL
+    LEFT JOIN LATERAL (
+        SELECT q.id FROM pricing.api_call_queue_live q
+        WHERE are_looked_for
+          AND (q.data_type, q.symbol, q.window_start, q.window_end) = (w.data_type, w.symbol, s.window_start, s.window_end)
+        OFFSET 0) live ON true
+    ORDER BY 1, 2, 3, 4, w.priority DESC;
+END $$;
+COMMENT ON FUNCTION pricing.routed_pairs(text[], text[], integer[], date[], date[], boolean) IS
+    'Pairs of active data types, each once, with the provider that is to be asked (NULL = none), the bytes of the answer, and the task that is live for the pair already, if that is looked for.';
+
+
+CREATE OR REPLACE FUNCTION pricing.bury_unrouted(
+    data_types text[], symbols text[], priorities integer[], window_starts date[], window_ends date[], backfill uuid) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    pair record;
+BEGIN
+    FOR pair IN
+        WITH buried AS (
+            INSERT INTO pricing.api_call_queue_dead
+                (data_type, symbol, window_start, window_end, status, priority, enqueued_at, backfill_id, finished_at, failure_kind, errors)
+            SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
+                   jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
+                       'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
+            FROM pricing.routed_pairs(data_types, symbols, priorities, window_starts, window_ends, false) r WHERE r.provider IS NULL
+            RETURNING data_type, symbol)
+        SELECT b.data_type, array_agg(DISTINCT b.symbol) AS symbols FROM buried b WHERE backfill IS NULL GROUP BY 1 ORDER BY 1
+    LOOP
+        PERFORM pricing.hold_off(pair.data_type, pair.symbols, 'misconfigured', 'no active provider serves this pair');
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION pricing.bury_unrouted(text[], text[], integer[], date[], date[], uuid) IS
+    'Makes a dead task for each of these pairs that no provider serves, and has the pair back off, so that people see why it has no price.';
 
 
 CREATE OR REPLACE FUNCTION pricing.enqueue_by_halves(
