@@ -166,7 +166,6 @@ def forbid(core: Core, clock: Clock) -> None:
 
 RECOVER = later(61, "SELECT pricing.recover_tasks()")
 TAKEN: dict[tuple[str, str, str], Step] = {
-    ("[*]", "pending", "check_type"): lambda core, clock: core.heartbeat("ann", (QUOTE, "AAPL")),
     ("[*]", "pending", "enqueue_pairs"): lambda core, clock: core.enqueue(QUOTE, "AAPL"),
     ("[*]", "failed", "enqueue_pairs"): unroute,
     ("pending", "processing", "claim_calls"): lambda core, clock: core.claim_one(),

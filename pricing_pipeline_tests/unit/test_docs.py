@@ -99,7 +99,7 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
     bodies = function_bodies()
     for start, end, name, *_ in table(section("Tasks"), "from"):
         body = bodies[name.strip("`")]
-        for hand in ("bury", "withdraw", "finish_held", "impossible_tasks", "pick_tasks"):
+        for hand in ("bury", "withdraw", "bury_unrouted", "finish_held", "impossible_tasks", "pick_tasks"):
             if f"pricing.{hand}(" in body:
                 body += bodies[hand]
         assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"
@@ -112,6 +112,7 @@ def test_no_function_changes_a_tasks_state_unlisted() -> None:
     listed = {(name.strip("`"), end) for _, end, name, *_ in table(section("Tasks"), "from")}
     hidden = {
         "bury": {"fail_tasks", "recover_tasks", "fail_impossible_tasks"},
+        "bury_unrouted": {"enqueue_pairs"},
         "withdraw": {"cancel_tasks", "retire_tasks"},
         "finish_held": {"complete_tasks"},
     }
