@@ -14,16 +14,12 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template, symbols
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.workers import crowd
 from pricing_pipeline_tests.tools.audit import audit
 
 template = sample_template
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:05d}" for number in range(count)]
 
 
 def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template, symbols
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.support.workers import crowd
 
 template = sample_template
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:04d}" for number in range(count)]
 
 
 def most_units(calls: list[dict[str, Any]], seconds: float) -> int:

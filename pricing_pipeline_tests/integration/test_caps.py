@@ -16,7 +16,7 @@ from pricing_pipeline.errors import CapExceeded
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
-from pricing_pipeline_tests.integration.test_roles import a_login
+from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 template = sample_template

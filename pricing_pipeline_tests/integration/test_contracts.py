@@ -30,10 +30,11 @@ from pricing_pipeline_tests.fixtures.core import (
     Core,
     rows_read,
     sample_template,
+    symbols,
 )
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.logins import a_session
 from pricing_pipeline_tests.integration.test_read_replica import Pair, pair
-from pricing_pipeline_tests.integration.test_roles import a_session
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
 
 template = sample_template
@@ -51,10 +52,6 @@ def patient(core: Core) -> Iterator[Connection]:
         connection.commit()
         yield connection
         connection.invalidate()
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:05}" for number in range(count)]
 
 
 def contents(core: Core, *but: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pricing_pipeline.providers.configured import configured_clients, configured
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
@@ -29,10 +29,6 @@ pytestmark = pytest.mark.usefixtures("still")
 def sandbox() -> Iterator[RunningSandbox]:
     with running_sandbox(credits_per_minute=8, credit_window="sliding") as sandbox:
         yield sandbox
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:04d}" for number in range(count)]
 
 
 def two_keys(core: Core) -> None:

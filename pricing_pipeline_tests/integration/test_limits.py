@@ -17,6 +17,7 @@ from pricing_pipeline_tests.fixtures.core import (
     Core,
     in_zone,
     sample_template,
+    symbols,
 )
 from pricing_pipeline_tests.fixtures.database import Clock
 
@@ -25,10 +26,6 @@ pytestmark = pytest.mark.usefixtures("still")
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]
-
-
-def symbols(count: int, prefix: str = "S") -> list[str]:
-    return [f"{prefix}{number:04d}" for number in range(count)]
 
 
 def free_plan(core: Core) -> None:

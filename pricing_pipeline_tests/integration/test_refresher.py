@@ -33,18 +33,11 @@ from pricing_pipeline_tests.fixtures.core import (
     TWELVEDATA,
     Core,
     sample_template,
+    symbols,
 )
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
-from pricing_pipeline_tests.support.refreshing import (
-    Reports,
-    calls,
-    holding,
-    is_idle,
-    refreshing,
-    symbols,
-    work_until,
-)
+from pricing_pipeline_tests.support.refreshing import Reports, calls, holding, is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.tools.audit import audit
 

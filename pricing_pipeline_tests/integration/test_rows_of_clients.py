@@ -10,7 +10,7 @@ import pytest
 
 from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.integration.test_roles import a_login, a_session
+from pricing_pipeline_tests.fixtures.logins import a_login, a_session
 from pricing_pipeline_tests.support.patience import PATIENCE
 
 template = sample_template
