@@ -9,12 +9,10 @@ from sqlalchemy import text
 
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.queue import limits, task_queue
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SETTLE = (
     "SELECT count(pricing.settle_call(call_id, 'ok', 200, 100)) FROM pricing.collector_call_log"

@@ -13,20 +13,12 @@ import pytest
 
 from pricing_pipeline.demand import drains
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.faults.test_contention import at_once
-from pricing_pipeline_tests.fixtures.core import (
-    FX,
-    NAV,
-    QUOTE,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.open_sessions import AAPL, CLIENTS
 from pricing_pipeline_tests.support.patience import PATIENCE
-
-template = sample_template
+from pricing_pipeline_tests.support.sessions import at_once
 
 
 def test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -14,32 +13,11 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template, symbols
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sessions import at_once
 from pricing_pipeline_tests.support.workers import crowd
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
-
-
-def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
-    """Run `work` in threads that begin together; returns what they raised."""
-    barrier, faults = threading.Barrier(count), []
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait(PATIENCE)
-            work(number)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10 * PATIENCE)
-        assert not thread.is_alive()
-    return faults
 
 
 def test_a3_no_task_is_ever_taken_twice(core: Core, database_url: str) -> None:

@@ -18,20 +18,10 @@ from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
-from pricing_pipeline_tests.fixtures.core import (
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 
 def taken_over(core: Core, clock: Clock) -> tuple[Call, Call]:

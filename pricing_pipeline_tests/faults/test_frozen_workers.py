@@ -10,12 +10,7 @@ from sqlalchemy import text
 
 from pricing_pipeline.errors import DatabaseError
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    QUOTE,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, seconds
 from pricing_pipeline_tests.support.patience import wait_until
@@ -23,8 +18,6 @@ from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 
 @pytest.mark.parametrize(

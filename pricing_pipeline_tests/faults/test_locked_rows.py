@@ -10,19 +10,12 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import (
-    NAV,
-    QUOTE,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, good, seconds
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 
 def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_seconds(

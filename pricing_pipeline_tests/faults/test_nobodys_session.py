@@ -17,12 +17,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import ProviderDown
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
-from pricing_pipeline_tests.fixtures.core import (
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.open_sessions import (
@@ -36,8 +31,6 @@ from pricing_pipeline_tests.support.open_sessions import (
     seconds,
 )
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 # A worker can take an advisory lock of any name; other logins cannot (test_embedded_roles.py).
 ADVISORY = "SELECT " + ", ".join(

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template, symbols
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.support.workers import crowd
-
-template = sample_template
 
 
 def most_units(calls: list[dict[str, Any]], seconds: float) -> int:

@@ -9,15 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 LEASE = 61

@@ -1,5 +1,6 @@
-"""Who works with a database of these tests: a client, a reader, the worker."""
+"""Who works with a database of these tests, and a standby that follows one."""
 
 from pricing_pipeline_tests.fixtures.logins import client, reader, worker
+from pricing_pipeline_tests.fixtures.replica import pair
 
-__all__ = ["client", "reader", "worker"]
+__all__ = ["client", "pair", "reader", "worker"]

@@ -19,7 +19,7 @@ from pricing_pipeline.domain.answers import (
 )
 from pricing_pipeline.errors import InvalidAdjustment
 from pricing_pipeline.prices import actions, price_reader
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.told_actions import (
     MARCH,
@@ -33,7 +33,6 @@ from pricing_pipeline_tests.support.told_actions import (
     stored,
 )
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

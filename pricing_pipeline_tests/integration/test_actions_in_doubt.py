@@ -12,7 +12,7 @@ from pricing_pipeline.domain.answers import (
     CorporateAction,
     Dividend,
 )
-from pricing_pipeline_tests.fixtures.core import Core, sample_template
+from pricing_pipeline_tests.fixtures.core import Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.told_actions import (
     bar,
@@ -25,7 +25,6 @@ from pricing_pipeline_tests.support.told_actions import (
     stored,
 )
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

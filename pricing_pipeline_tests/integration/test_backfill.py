@@ -21,19 +21,8 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    in_zone,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 FIVE = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 DAY = timedelta(days=1)

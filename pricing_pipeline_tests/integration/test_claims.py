@@ -13,19 +13,8 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    sample_template,
-    symbols,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 SPRING = (date(2010, 3, 1), date(2010, 5, 31))

@@ -19,9 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, sample_template
-
-template = sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 PROVIDERS = ("alpha", "beta")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.clock_steps import BACK, DAY, HOUR, SYMBOLS, step, tick
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

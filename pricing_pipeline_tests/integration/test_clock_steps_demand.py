@@ -7,11 +7,10 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.clock_steps import BACK, DAY, HOUR, step, tick
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

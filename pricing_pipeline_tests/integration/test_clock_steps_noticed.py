@@ -9,13 +9,12 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.clock_steps import HOUR, YEAR, tick, warned
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

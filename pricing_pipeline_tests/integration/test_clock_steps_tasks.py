@@ -9,11 +9,10 @@ from sqlalchemy import text
 
 from pricing_pipeline.demand import drains
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.clock_steps import BACK, DAY, HOUR, YEAR, step, tick, warned
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -20,10 +20,9 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.keys.sealing import Keyring, new_key
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 CANARY = "canary-5ecret-0123456789"

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import (
-    QUOTE,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import ScriptedServer
 from pricing_pipeline_tests.support.refreshing import is_idle, refreshing, work_until
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 FIRST, DAYS = date(2024, 1, 1), 31

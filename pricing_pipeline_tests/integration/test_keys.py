@@ -16,12 +16,11 @@ from pricing_pipeline.providers.configured import configured_clients, configured
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template, symbols
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -8,20 +8,9 @@ import pytest
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.queue import limits
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    in_zone,
-    sample_template,
-    symbols,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)

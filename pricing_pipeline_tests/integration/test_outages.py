@@ -12,12 +12,10 @@ from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.outage_world import GRACE, TTL, OutageWorld, freeze, fresh_world
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
-
-template = sample_template
 
 Make = Callable[..., OutageWorld]
 

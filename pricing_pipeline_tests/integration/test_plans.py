@@ -16,10 +16,7 @@ import pytest
 from psycopg import Connection
 
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline_tests.fixtures.core import sample_template
 from pricing_pipeline_tests.fixtures.database import TestServer
-
-template = sample_template
 
 TURNS = 8
 FILL = """

@@ -9,18 +9,9 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    rows_read,
-    sample_template,
-    symbols,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA, Core, rows_read, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 SPRING = (date(2010, 3, 1), date(2010, 5, 31))

@@ -23,9 +23,7 @@ from hypothesis.stateful import (
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA, sample_template
-
-template = sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
 SYMBOLS = ("AAPL", "FB", "IBM")

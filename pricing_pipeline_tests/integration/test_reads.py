@@ -10,11 +10,10 @@ import pytest
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")

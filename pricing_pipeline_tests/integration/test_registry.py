@@ -11,19 +11,10 @@ from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.registry import data_type_registry
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    NAV,
-    QUOTE,
-    Core,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.registry_rows import INSERT, PLAIN, add, own_table, relations
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

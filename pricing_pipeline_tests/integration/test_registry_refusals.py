@@ -7,18 +7,10 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    NAV,
-    QUOTE,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.support.registry_rows import add, own_table, relations
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.told_actions import (
     bar,
@@ -18,7 +18,6 @@ from pricing_pipeline_tests.support.told_actions import (
     stored,
 )
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

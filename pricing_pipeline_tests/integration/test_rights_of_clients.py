@@ -8,12 +8,9 @@ from decimal import Decimal
 import pytest
 from psycopg import errors
 
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.logins import Login, refuses, relations
-
-template = sample_template
-
 
 CLIENTS_FUNCTIONS = [
     "pricing.document(text,text,timestamp with time zone)",

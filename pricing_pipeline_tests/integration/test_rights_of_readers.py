@@ -7,10 +7,8 @@ from contextlib import suppress
 import pytest
 from psycopg import errors
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.logins import Login, refuses, relations
-
-template = sample_template
 
 
 def test_b5_a_reader_sees_prices_and_of_subscriptions_its_own(core: Core, reader: tuple[str, Login]) -> None:

@@ -6,13 +6,10 @@ import re
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.logins import Login, a_session, refuses, relations
 from pricing_pipeline_tests.support.pages import ROOT
-
-template = sample_template
-
 
 # ── Worker ───────────────────────────────────────────────────────────────────────────────────────────────
 
