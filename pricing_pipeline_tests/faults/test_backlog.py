@@ -1,4 +1,4 @@
-"""Queues that are long, or hard to clean: a claim's cost stays what it was (FAULTS 8, 25)."""
+"""Queues that are long, or hard to clean: a claim's cost stays what it was."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pages_of_a_claim(core: Core) -> int:
 
 
 def test_b9_a_snapshot_held_open_does_not_slow_claims_down(core: Core) -> None:
-    """FAULTS 8: what was finished since cannot be vacuumed, and lies in the way of every claim."""
+    """What was finished since cannot be vacuumed, and lies in the way of every claim."""
     core.lift_limits(batch_size=50)
     core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(500)))
     turns(core, 20)
@@ -90,7 +90,7 @@ def claimed_next(core: Core) -> list[str]:
 
 
 def test_b9_claims_go_on_after_each_other_where_finished_tasks_are_many(core: Core, clock: Clock) -> None:
-    """FAULTS 8: the entries of finished tasks are passed by once in a while, and not by every claim."""
+    """The entries of finished tasks are passed by once in a while, and not by every claim."""
     clock.stop()
     core.lift_limits(batch_size=50)
     core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(1000)))
@@ -173,7 +173,7 @@ def test_b16_what_a_claim_saw_and_left_is_not_passed_over_by_the_next(core: Core
 
 
 def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core: Core) -> None:
-    """FAULTS 25: 20,000 tasks lie ahead of 2,000. Claiming first and looking later snoozed 19,992 of them."""
+    """20,000 tasks lie ahead of 2,000. Claiming first and looking later snoozed 19,992 of them."""
     core.lift_limits(batch_size=100)
     core.enqueue(QUOTE, *(f"S{number:05d}" for number in range(20_000)), priority=50)
     core.enqueue(NAV, *(str(100_000 + number) for number in range(2_000)))

@@ -1,4 +1,4 @@
-"""Only the database's clock counts, and it counts the same in every session: FAULTS 15 and 16."""
+"""Only the database's clock counts, and it counts the same in every session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many real processes on one database: nothing twice, nothing lost, no error of any kind (FAULTS 4, 5, 26)."""
+"""Many real processes on one database: nothing twice, nothing lost, no error of any kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pricing_pipeline_tests.tools.audit import audit
 
 
 def test_a3_no_task_is_ever_taken_twice(core: Core, database_url: str) -> None:
-    """FAULTS 5: 64 sessions of four processes on 2,000 tasks, most of them in each other's way."""
+    """64 sessions of four processes on 2,000 tasks, most of them in each other's way."""
     core.lift_limits(batch_size=5)
     assert core.enqueue(QUOTE, *symbols(2000)) == 2000
     results = crowd(4, "claim_all", url=database_url, provider=TWELVEDATA, max_calls=2, threads=16)
@@ -78,7 +78,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
 
 
 def test_a1_sixteen_enqueuers_make_each_task_once(core: Core, database_url: str) -> None:
-    """FAULTS 4: `NOT EXISTS` alone let 501 rows in for 500 symbols."""
+    """`NOT EXISTS` alone let 501 rows in for 500 symbols."""
     results = crowd(16, "enqueue", url=database_url, data_type=QUOTE, symbols=symbols(500), rounds=5)
     assert [result["errors"] for result in results] == [[]] * 16
     assert sum(result["added"] for result in results) == 500
@@ -101,7 +101,7 @@ def test_b6_staleness_checks_at_once_queue_nothing_twice(core: Core, database_ur
 
 
 def test_b6_first_heartbeats_by_hundreds_on_one_pair_make_one_task(core: Core, database_url: str) -> None:
-    """FAULTS 26. Nobody waits for anybody, and whoever is counted is counted once."""
+    """Nobody waits for anybody, and whoever is counted is counted once."""
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -130,7 +130,7 @@ def clean_at_once(database_url: str, rounds: int) -> None:
 def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     core: Core, database_url: str, turn: int
 ) -> None:
-    """FAULTS 26: viewers come and go while the clean-up runs; whoever looks in the end is served."""
+    """Viewers come and go while the clean-up runs; whoever looks in the end is served."""
     pairs = [(QUOTE, symbol) for symbol in symbols(5)]
     core.rows("SELECT pricing.heartbeat('ann', '{}', '{}')")
     rounds = 40
@@ -162,7 +162,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
 
 
 def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: str) -> None:
-    """FAULTS 26: 2,000 users come at once, in 16 sessions; nobody fails, and there is one task."""
+    """2,000 users come at once, in 16 sessions; nobody fails, and there is one task."""
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -180,7 +180,7 @@ def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: 
 def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
     core: Core, database_url: str
 ) -> None:
-    """FAULTS 26 for holdings: who holds in the end has demand, whatever the clean-up did meanwhile."""
+    """Who holds in the end has demand, whatever the clean-up did meanwhile."""
     arguments = [[QUOTE] * 5, symbols(5)]
     rounds = 30
 
@@ -211,7 +211,7 @@ def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
 
 
 def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str) -> None:
-    """FAULTS 6: every verb of the queue on the same few pairs, a person's retries and cancels included."""
+    """Every verb of the queue on the same few pairs, a person's retries and cancels included."""
     pairs = [(QUOTE, symbol) for symbol in symbols(20)] + [(NAV, code) for code in ("118632", "119551")]
     kinds, names = [kind for kind, _ in pairs], [symbol for _, symbol in pairs]
     core.lift_limits(batch_size=7)

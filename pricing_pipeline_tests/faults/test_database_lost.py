@@ -1,4 +1,4 @@
-"""Sessions that are cut off, and a server that dies, under load: the work goes on by itself (FAULTS 3)."""
+"""Sessions that are cut off, and a server that dies, under load: the work goes on by itself."""
 
 from __future__ import annotations
 

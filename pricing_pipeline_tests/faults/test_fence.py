@@ -1,4 +1,4 @@
-"""A worker that lost its claim changes nothing, in whatever order things happen (FAULTS 2, 6, 13).
+"""A worker that lost its claim changes nothing, in whatever order things happen.
 
 Each test holds two claims of the same tasks: a late one, whose lease ran out, and the one that took over.
 """

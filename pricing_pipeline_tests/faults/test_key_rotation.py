@@ -1,4 +1,4 @@
-"""FAULTS 20, F9: keys are sealed anew under load, by two at once, killed in the middle; they can always be read."""
+"""F9: keys are sealed anew under load, by two at once, killed in the middle; they can always be read."""
 
 from __future__ import annotations
 

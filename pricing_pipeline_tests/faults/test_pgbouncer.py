@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode each transaction may meet another session of the server (FAULTS 10)."""
+"""Behind PgBouncer in transaction mode each transaction may meet another session of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A password and a key that can be told from all else appear nowhere but where they are needed (FAULTS part 4)."""
+"""A password and a key that can be told from all else appear nowhere but where they are needed."""
 
 from __future__ import annotations
 

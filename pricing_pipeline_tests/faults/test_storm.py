@@ -1,4 +1,4 @@
-"""Many processes on one provider: limits by the sandbox's own log, and a storm of refusals (FAULTS 12)."""
+"""Many processes on one provider: limits by the sandbox's own log, and a storm of refusals."""
 
 from __future__ import annotations
 

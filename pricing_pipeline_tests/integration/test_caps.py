@@ -1,4 +1,4 @@
-"""B7: what one user may ask for is bounded, and what nobody should ask for does no harm (FAULTS 18)."""
+"""B7: what one user may ask for is bounded, and what nobody should ask for does no harm."""
 
 from __future__ import annotations
 

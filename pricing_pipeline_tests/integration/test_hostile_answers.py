@@ -1,4 +1,4 @@
-"""What one hostile answer can write is bounded by what was asked for (FAULTS 11), from the socket to the tables.
+"""What one hostile answer can write is bounded by what was asked for, from the socket to the tables.
 
 Of a symbol, one call stores a value, a revision or a doubt for each day that was asked for, and a hundred refused
 values and their number. The rest is a constant: the call, its task, its bytes.

@@ -137,7 +137,7 @@ def test_c1_a_delay_holds_between_the_calls_of_all_workers(core: Core, clock: Cl
 
 
 def test_c1_few_remaining_units_double_the_delay_until_the_pressure_ends(core: Core, clock: Clock) -> None:
-    """FAULTS part 3.12: doubled, not doubled again with each answer, and restored."""
+    """Doubled, not doubled again with each answer, and restored."""
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 20000")
     core.enqueue(QUOTE, *symbols(30))

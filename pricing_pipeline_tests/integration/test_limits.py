@@ -266,7 +266,7 @@ def test_b10_the_largest_prefix_that_fits_is_admitted(small_quota: Core) -> None
 
 
 def test_b10_what_is_in_flight_counts_until_it_is_settled(small_quota: Core) -> None:
-    """FAULTS 13: the estimate until the answer, then what crossed the wire, more or less."""
+    """The estimate until the answer, then what crossed the wire, more or less."""
     used(small_quota, 90_000)
     small_quota.enqueue(QUOTE, *symbols(20))
     first = small_quota.claim_one()
@@ -333,7 +333,7 @@ def test_b12_bytes_are_booked_in_the_hour_of_their_answer(core: Core, clock: Clo
     assert [tuple(row) for row in booked] == [(NOON + timedelta(hours=1), 2, 4, 1000)]
 
 
-# Zones: FAULTS 16
+# Zones
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -1,4 +1,4 @@
-"""FAULTS rows 11, 12 and 14, committed by the sandbox against the real client and store: no bad row is written."""
+"""Faults of providers, committed by the sandbox against the real client and store: no bad row is written."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
 
 
 def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
-    """FAULTS 2: the quarantine is behind the fence like prices."""
+    """The quarantine is behind the fence like prices."""
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     call = one_call(core, QUOTE, "AAPL")
     core.release(call)
@@ -271,7 +271,7 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
 def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     core: Core, clock: Clock, sandbox: RunningSandbox, factor: int
 ) -> None:
-    """FAULTS 14: client, parser, judge and store together."""
+    """Client, parser, judge and store together."""
     with refreshing(core.engine, sandbox.url) as refresher:
         core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
         work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})

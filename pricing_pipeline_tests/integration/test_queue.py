@@ -67,7 +67,7 @@ def test_a1_a_priority_that_cannot_be_raised_now_does_not_fail_the_enqueue(core:
 
 
 def test_a1_an_enqueue_that_changes_nothing_does_not_touch_the_row(core: Core) -> None:
-    """FAULTS 3.13: the row version stays, so that no claim has to skip it."""
+    """The row version stays, so that no claim has to skip it."""
     core.enqueue(QUOTE, "AAPL", priority=2)
     before = core.rows("SELECT ctid, xmin, xmax FROM pricing.api_call_queue_live")
     core.enqueue(QUOTE, "AAPL", priority=2)
@@ -83,7 +83,7 @@ def test_a1_one_batch_names_a_symbol_twice(core: Core) -> None:
 
 
 def test_b10_a_batch_is_written_in_key_order(core: Core) -> None:
-    """FAULTS 22: two batches that lock the same rows in different orders can deadlock."""
+    """Two batches that lock the same rows in different orders can deadlock."""
     shuffled = symbols(300)
     random.Random(1).shuffle(shuffled)
     core.enqueue(QUOTE, *shuffled)

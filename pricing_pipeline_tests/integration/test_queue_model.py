@@ -1,4 +1,4 @@
-"""The queue against a model in plain dictionaries, in every order that Hypothesis can think of (FAULTS 21)."""
+"""The queue against a model in plain dictionaries, in every order that Hypothesis can think of."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ END $$
 
 
 def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_table(core: Core) -> None:
-    """FAULTS 17: neither queue, calls nor catalogue; only a view of prices has the shape, or one's own table."""
+    """Neither queue, calls nor catalogue; only a view of prices has the shape, or one's own table."""
     core.rows(TRY_ALL)
     names = [
         row.relname

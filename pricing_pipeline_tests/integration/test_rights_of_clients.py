@@ -104,7 +104,7 @@ def test_a9_a_client_gets_every_digit(core: Core, client: tuple[str, Login]) -> 
 
 
 def test_b5_a_client_is_its_login_whatever_it_says(core: Core, client: tuple[str, Login]) -> None:
-    """FAULTS 18: another user's subscriptions stay untouched, and nobody else's can be made."""
+    """Another user's subscriptions stay untouched, and nobody else's can be made."""
     name, session = client
     core.heartbeat("ann", (QUOTE, "AAPL"))
     refuses(session, "SELECT pricing.heartbeat('ann', ARRAY['equity_quote'], ARRAY['MSFT'])")

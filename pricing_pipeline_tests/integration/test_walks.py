@@ -77,7 +77,7 @@ def test_b14_viewers_go_first_while_a_walk_is_under_way(core: Core, funds: list[
 
 
 def test_b14_the_next_slot_lets_a_walk_go_on_where_it_is(core: Core, funds: list[str], clock: Clock) -> None:
-    """FAULTS 3.11: else a slow queue would never see the instruments at the end."""
+    """Else a slow queue would never see the instruments at the end."""
     core.enqueue_scheduled(NAV)
     core.enqueue_due()
     seen = queued(core)

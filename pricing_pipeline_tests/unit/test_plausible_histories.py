@@ -105,7 +105,7 @@ def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
 @pytest.mark.parametrize("symbol", ["AAPL", "IBM"])
 @pytest.mark.parametrize("factor", ["100", "0.01", "1000", "0.001", "10000"])
 def test_b18_f6_another_unit_is_held_wherever_it_comes(symbol: str, factor: str) -> None:
-    """FAULTS 14, x100: a day, a week, or all days from one on; the days between are stored."""
+    """A day, a week, or all days from one on; the days between are stored."""
     rows, draw = bars(symbol), random.Random(f"{symbol} {factor}")
     for length in (1, 2, 5, 9, 400) * 4:
         start = draw.randrange(30, len(rows) - length)
@@ -143,7 +143,7 @@ def test_b18_f6_a_nav_in_another_unit_is_held_wherever_it_comes(code: str) -> No
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @pytest.mark.parametrize("factor", [2, 3, 4, 7, 10])
 def test_b18_f6_a_split_that_was_not_applied_is_held(symbol: str, factor: int) -> None:
-    """FAULTS 14: from some day back, adjusted prices are too high by a whole factor. The newest days are right."""
+    """From some day back, adjusted prices are too high by a whole factor. The newest days are right."""
     rows, draw = bars(symbol, Adjustment.SPLITS), random.Random(f"{symbol} {factor}")
     for _ in range(5):
         split = draw.randrange(10, len(rows) - 30)
