@@ -26,6 +26,7 @@ from benchmarks import crew
 from benchmarks.report import Row
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.processes.ports import require_free_port
 from pricing_pipeline.providers import PROVIDERS
@@ -204,9 +205,7 @@ def work_ours(seconds: float, sandbox_url: str, database_url: str) -> Callable[[
                 made += 1
                 with connection.begin():
                     product.complete(connection, claimed.task_ids, claimed.claim_token)
-                    limits.settle(
-                        connection, claimed.id, "ok", http_status=200, wire_bytes=fetched.wire_bytes
-                    )
+                    limits.settle(connection, claimed.id, Receipt(200, fetched.wire_bytes))
         return made
 
     return call

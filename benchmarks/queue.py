@@ -22,7 +22,7 @@ from benchmarks.report import Row, medians
 from benchmarks.server import BenchmarkServer, statement
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.errors import is_locked
-from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.queue import task_queue as product
 
 BATCH, WORKERS = 50, 2
@@ -146,10 +146,8 @@ def work_ours(database_url: str) -> Callable[[], int]:
                     raise
 
     def finish(calls: list[Call]) -> int:
-        return sum(
-            len(product.finish(finishing, call, call.task_ids, http_status=200, wire_bytes=12_345))
-            for call in calls
-        )
+        receipt = Receipt(http_status=200, wire_bytes=12_345)
+        return sum(len(product.finish(finishing, call, call.task_ids, receipt)) for call in calls)
 
     return _two_handed(claim, finish)
 

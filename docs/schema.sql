@@ -1569,8 +1569,8 @@ GRANT EXECUTE ON FUNCTION pricing.fetch_now(text,text[]) TO pricing_worker;
 -- Something else is asked for: ends the hold-off of all pairs of the type.
 TRIGGER FUNCTION pricing.fetcher_changed() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
 
--- Finishes tasks of an answered call that its claim still holds, as complete_tasks does, and settles the call; what that says about its provider counts if the claim is_held. Returns the ids of what it finished.
-CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_held boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+-- Finishes tasks of an answered call that its claim still owns, as complete_tasks does, and settles the call. What the call says about its provider counts if the claim still owned a task (is_owned). Returns the ids of the finished tasks.
+CREATE FUNCTION pricing.finish_call(finished bigint, ids bigint[], token uuid, status integer, bytes bigint, kind text DEFAULT NULL::text, said_left integer DEFAULT NULL::integer, is_owned boolean DEFAULT true) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.finish_call(bigint,bigint[],uuid,integer,bigint,text,integer,boolean) TO pricing_worker;
 
 -- Finishes tasks that the transaction holds by hold_tasks or, of those that a claim has taken, what it still holds; sets when those of their pairs are due again that no other session has locked. Returns the ids of what it finished.
@@ -2287,10 +2287,6 @@ GRANT EXECUTE ON FUNCTION pricing.settle_call(bigint,text,integer,bigint,text,te
 -- All that becomes of a call for latest prices of which every one is believed: stored, its tasks finished, the call settled. Returns how many values were added and revised; no row, with nothing changed, when the claim has lost any task.
 CREATE FUNCTION pricing.settle_prices(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, symbols text[], times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], currencies text[], volumes numeric[], texts text[], adjustments text[]) RETURNS TABLE(added bigint, revised bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.settle_prices(bigint[],uuid,integer,bigint,integer,text,text,bigint,text[],timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],text[],numeric[],text[],text[]) TO pricing_worker;
-
--- All that becomes of a call for quotes, one of each symbol, when every one is newer than the last, near to it, within its bounds and in its currency: stored, its tasks finished, the call settled. Returns how many were added to history; no row, with nothing changed, when any of that is not so, or the claim has lost any task.
-CREATE FUNCTION pricing.settle_quotes(ids bigint[], token uuid, http_status integer, wire_bytes bigint, said_left integer, wanted_type text, from_provider text, from_call bigint, basis text, symbols text[], times timestamp with time zone[], closes numeric[], currencies text[], texts text[]) RETURNS TABLE(added bigint) LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, lock_timeout=500ms;
-GRANT EXECUTE ON FUNCTION pricing.settle_quotes(bigint[],uuid,integer,bigint,integer,text,text,bigint,text,text[],timestamp with time zone[],numeric[],text[],text[]) TO pricing_worker;
 
 -- Keeps the bases of some histories as they are until the transaction ends; many may do so at a time.
 CREATE FUNCTION pricing.share_basis(wanted_type text, symbols text[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;

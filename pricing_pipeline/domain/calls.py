@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 
@@ -23,6 +24,22 @@ class Response:
     headers: Mapping[str, str]
     body: bytes
     wire_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a finished call cost, and what it says about its provider.
+
+    `http_status` is None when nothing was answered. `wire_bytes` counts what crossed the wire. `units_left` is what the
+    provider says is left of its limit, if it says so. `kind` says why the call as a whole brought nothing. A call with
+    an `error` has failed.
+    """
+
+    http_status: int | None
+    wire_bytes: int
+    units_left: int | None = None
+    kind: FailureKind | None = None
+    error: str | None = None
 
 
 class Task(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -13,13 +12,10 @@ from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import Observation, Stored
 from pricing_pipeline.domain.bars import Bars, by_symbol
-from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import columns, known_values
 from pricing_pipeline.validation.knowledge import Known
-
-if TYPE_CHECKING:
-    pass
 
 
 def store(
@@ -69,10 +65,7 @@ def settle(
     call: Call,
     observations: Sequence[Observation],
     known_symbols: Mapping[str, Known],
-    *,
-    http_status: int | None,
-    wire_bytes: int,
-    units_left: int | None,
+    receipt: Receipt,
 ) -> tuple[int, int] | None:
     """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
 
@@ -82,9 +75,9 @@ def settle(
     parameters = {
         "ids": arrays.plain(call.task_ids),
         "token": call.claim_token,
-        "http_status": http_status,
-        "wire_bytes": wire_bytes,
-        "units_left": units_left,
+        "http_status": receipt.http_status,
+        "wire_bytes": receipt.wire_bytes,
+        "units_left": receipt.units_left,
     }
     for added, revised in driver_rows(
         connection,

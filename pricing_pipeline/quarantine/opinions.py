@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from pricing_pipeline.db.query_loader import query
 from pricing_pipeline.domain.answers import FailureKind, Observation
-from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import (
@@ -186,14 +186,8 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 ],
             },
         )
-        limits.settle(
-            connection,
-            call.id,
-            "ok",
-            http_status=fetched.http_status,
-            wire_bytes=fetched.wire_bytes,
-            units_left=fetched.units_left,
-        )
+        receipt = Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left)
+        limits.settle(connection, call.id, receipt)
 
 
 def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
@@ -201,15 +195,8 @@ def _note_failure(engine: Engine, call: Call, error: PricingError) -> int:
     wire_bytes = getattr(error, "wire_bytes", 0)
     with engine.begin() as connection:
         connection.execute(query("opinions.fail"), {"call_id": call.id, "failure": str(error)})
-        limits.settle(
-            connection,
-            call.id,
-            "failed",
-            http_status=getattr(error, "http_status", None),
-            wire_bytes=wire_bytes,
-            error=str(error),
-            kind=kind,
-        )
+        http_status = getattr(error, "http_status", None)
+        limits.settle(connection, call.id, Receipt(http_status, wire_bytes, kind=kind, error=str(error)))
         if isinstance(error, Throttled | KeyRefused):
             pause = error.retry_after if isinstance(error, Throttled) else _KEY_REFUSED_PAUSE
             limits.throttle(connection, call.provider, call.key_name, pause, str(error))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.domain.answers import FailureKind
+from pricing_pipeline.domain.calls import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,31 +203,25 @@ def _few_digits(figure: float) -> str:
 def settle(
     connection: Connection,
     call_id: int,
-    outcome: str,
+    receipt: Receipt,
     *,
-    http_status: int | None,
-    wire_bytes: int,
-    error: str | None = None,
-    kind: FailureKind | None = None,
-    units_left: int | None = None,
-    is_held: bool = True,
+    is_owned: bool = True,
 ) -> None:
     """Close a call and book the bytes that crossed the wire, once, as the last step of a transaction.
 
-    `kind` says why the call as a whole brought nothing, `units_left` what the provider says is left. What that
-    tells about the provider (breaker, pauses, pressure) counts only if the claim `is_held` still.
+    What the receipt says about the provider (breaker, pauses, units left) counts only if the claim still owns a task.
     """
     connection.execute(
         query("limits.settle"),
         {
             "call_id": call_id,
-            "outcome": outcome,
-            "http_status": http_status,
-            "wire_bytes": wire_bytes,
-            "error": error,
-            "kind": kind.value if kind is not None and is_held else None,
-            "units_left": units_left,
-            "is_held": is_held,
+            "outcome": "ok" if receipt.error is None else "failed",
+            "http_status": receipt.http_status,
+            "wire_bytes": receipt.wire_bytes,
+            "error": receipt.error,
+            "kind": receipt.kind if is_owned else None,
+            "units_left": receipt.units_left,
+            "is_owned": is_owned,
         },
     )
 

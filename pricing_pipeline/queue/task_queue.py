@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.db.engine import driver_rows, is_autocommitting
 from pricing_pipeline.db.query_loader import driver_query, query
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.domain.calls import Call, Task
+from pricing_pipeline.domain.calls import Call, Receipt, Task
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 
@@ -75,26 +75,20 @@ def finish(
     connection: Connection,
     call: Call,
     ids: Sequence[int],
+    receipt: Receipt,
     *,
-    http_status: int | None,
-    wire_bytes: int,
-    kind: FailureKind | None = None,
-    units_left: int | None = None,
-    is_held: bool = True,
+    is_owned: bool = True,
 ) -> set[int]:
-    """Finish tasks of an answered call and settle the call, in one statement; returns those the claim still held.
-
-    Beyond `ids`, the parameters are those of `limits.settle`.
-    """
+    """Finish tasks of an answered call and settle the call, in one statement; returns those the claim still owned."""
     parameters = {
         "ids": _array(ids),
         "token": call.claim_token,
         "call_id": call.id,
-        "http_status": http_status,
-        "wire_bytes": wire_bytes,
-        "kind": kind.value if kind is not None and is_held else None,
-        "units_left": units_left,
-        "is_held": is_held,
+        "http_status": receipt.http_status,
+        "wire_bytes": receipt.wire_bytes,
+        "kind": receipt.kind.value if receipt.kind is not None and is_owned else None,
+        "units_left": receipt.units_left,
+        "is_owned": is_owned,
     }
     ((done,),) = driver_rows(connection, driver_query("queue.finish"), parameters)
     return set(done)

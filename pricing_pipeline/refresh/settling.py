@@ -21,7 +21,7 @@ from pricing_pipeline.db.engine import autocommitting
 from pricing_pipeline.db.errors import LOCKED_PAGE, is_conflict, is_locked, is_refusal, reason, transact
 from pricing_pipeline.domain.answers import Adjustment, Answer, FailureKind, Observation, SymbolFailure
 from pricing_pipeline.domain.bars import months_of, of_symbols, symbols_of, together, trimmed_of
-from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.calls import Call, Receipt
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import (
     ClientFault,
@@ -34,7 +34,7 @@ from pricing_pipeline.errors import (
     SchemaDrift,
     Throttled,
 )
-from pricing_pipeline.prices import actions, documents, known_values, price_writer, quotes, rebasing
+from pricing_pipeline.prices import actions, documents, known_values, price_writer, rebasing
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import closed_days, held_values, judgement
 from pricing_pipeline.queue import limits, task_queue
@@ -142,24 +142,12 @@ def _may_be_good(call: Call, answer: Answer) -> bool:
 
 
 def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally | None:
-    """Settle an answer of which every value is believed: in one statement, and one to know what to judge it by.
+    """Settle an answer of which every value is believed: one statement loads what is known, the other settles.
 
-    Quotes that raise no question need only the one. None, with nothing done, if it is not such an answer, or no longer
-    this worker's. The fence is in the last statement: until it, nobody else makes calls for these symbols, or the
-    claim is lost.
+    Returns None, with nothing done, if a value is not believed or the claim has lost a task. The fence is in the last
+    statement: until then nobody else makes calls for these symbols, or the claim is lost.
     """
     observations = fetched.answer.observations
-    if quotes.are_plain(call, observations):
-        news = quotes.settle(
-            connection,
-            call,
-            observations,
-            http_status=fetched.http_status,
-            wire_bytes=fetched.wire_bytes,
-            units_left=fetched.units_left,
-        )
-        if news is not None:
-            return _all_stored(call, observations, news, 0)
     known = known_values.load(connection, call, observations)
     for symbol, verdict in judgement.verdicts(call, observations, known).items():
         newest = known[symbol].newest_at
@@ -167,21 +155,10 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
             return None
         if newest is not None and all(row.observed_at < newest for row in verdict.good):
             return None
-    stored = price_writer.settle(
-        connection,
-        call,
-        observations,
-        known,
-        http_status=fetched.http_status,
-        wire_bytes=fetched.wire_bytes,
-        units_left=fetched.units_left,
-    )
+    stored = price_writer.settle(connection, call, observations, known, _receipt(fetched))
     if stored is None:
         return None
-    return _all_stored(call, observations, *stored)
-
-
-def _all_stored(call: Call, observations: Sequence[Observation], added: int, revised: int) -> Tally:
+    added, revised = stored
     return Tally(
         call.data_type,
         added=added,
@@ -197,31 +174,18 @@ def _settle(connection: Connection, call: Call, fetched: Fetched) -> Tally:
     held = task_queue.held(connection, call)
 
     def finish(ids: list[int]) -> None:
-        task_queue.finish(
-            connection,
-            call,
-            ids,
-            http_status=fetched.http_status,
-            wire_bytes=fetched.wire_bytes,
-            kind=_kind_of(fetched.answer),
-            units_left=fetched.units_left,
-            is_held=bool(held),
-        )
+        task_queue.finish(connection, call, ids, _receipt(fetched), is_owned=bool(held))
 
     return _store(connection, call, fetched, held, finish)
 
 
-def _close(call: Call, fetched: Fetched, is_held: bool, connection: Connection) -> None:
-    limits.settle(
-        connection,
-        call.id,
-        "ok",
-        http_status=fetched.http_status,
-        wire_bytes=fetched.wire_bytes,
-        kind=_kind_of(fetched.answer),
-        units_left=fetched.units_left,
-        is_held=is_held,
-    )
+def _close(call: Call, fetched: Fetched, is_owned: bool, connection: Connection) -> None:
+    limits.settle(connection, call.id, _receipt(fetched), is_owned=is_owned)
+
+
+def _receipt(fetched: Fetched) -> Receipt:
+    kind = _kind_of(fetched.answer)
+    return Receipt(fetched.http_status, fetched.wire_bytes, fetched.units_left, kind)
 
 
 def _kind_of(answer: Answer) -> FailureKind | None:
@@ -445,17 +409,10 @@ def _kind_of_error(call: Call, error: ProviderError) -> FailureKind | None:
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), None)
 
 
-def _book_failure(call: Call, error: ProviderError, is_held: bool, connection: Connection) -> None:
-    limits.settle(
-        connection,
-        call.id,
-        "failed",
-        http_status=error.http_status,
-        wire_bytes=error.wire_bytes,
-        error=str(error),
-        kind=_kind_of_error(call, error),
-        is_held=is_held,
-    )
+def _book_failure(call: Call, error: ProviderError, is_owned: bool, connection: Connection) -> None:
+    kind = _kind_of_error(call, error)
+    receipt = Receipt(error.http_status, error.wire_bytes, kind=kind, error=str(error))
+    limits.settle(connection, call.id, receipt, is_owned=is_owned)
 
 
 def _counted(call: Call, wire_bytes: int, tally: Tally) -> Tally:

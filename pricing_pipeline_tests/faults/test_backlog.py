@@ -8,6 +8,7 @@ from datetime import date
 from sqlalchemy import text
 
 from pricing_pipeline.db.query_loader import named
+from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -188,7 +189,7 @@ def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core:
                 for call in task_queue.claim(connection, provider, "w", 10, None):
                     assert call.provider == MFAPI
                     task_queue.complete(connection, call.task_ids, call.claim_token)
-                    limits.settle(connection, call.id, "ok", http_status=200, wire_bytes=100)
+                    limits.settle(connection, call.id, Receipt(200, 100))
     waiting = core.rows(
         "SELECT status, attempt, errors FROM pricing.api_call_queue WHERE data_type = 'equity_quote'"
     )

@@ -18,7 +18,15 @@ from pricing_pipeline.errors import ProviderDown, Throttled
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer, settle_failure
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
+from pricing_pipeline_tests.fixtures.core import (
+    ANSWERED,
+    MFAPI,
+    NAV,
+    QUOTE,
+    TWELVEDATA,
+    Core,
+    observation,
+)
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
 from pricing_pipeline_tests.tools.audit import audit
@@ -59,7 +67,7 @@ def late_finishes(core: Core, late: Call) -> dict[str, Callable[[], object]]:
     prices = answer(core, late, "666.00")
     return {
         "complete": lambda: core.complete(late),
-        "finish": lambda: core.finish_call(late, is_held=False),
+        "finish": lambda: core.finish_call(late, is_owned=False),
         "fail": lambda: core.fail(late, FailureKind.PROVIDER_DOWN),
         "fail for good": lambda: core.fail(late, FailureKind.UNKNOWN_SYMBOL),
         "snooze": lambda: core.fail(late, FailureKind.THROTTLED, retry_after=60),
@@ -163,7 +171,7 @@ def test_a6_a_call_is_settled_with_its_own_tasks_only(core: Core) -> None:
     assert first.claim_token == second.claim_token
     both = [*first.task_ids, *second.task_ids]
     with core.engine.begin() as worker:
-        assert task_queue.finish(worker, first, both, http_status=200, wire_bytes=600) == set(first.task_ids)
+        assert task_queue.finish(worker, first, both, ANSWERED) == set(first.task_ids)
     assert core.rows("SELECT call_id, outcome FROM pricing.collector_call_log ORDER BY call_id") == [
         (first.id, "ok"),
         (second.id, "open"),
@@ -179,7 +187,7 @@ def test_b19_a_finish_passes_over_demand_that_is_locked(core: Core) -> None:
         other.execute(text("SELECT FROM pricing.demand FOR UPDATE"))
         finishing = meanwhile(
             core.engine,
-            lambda c: task_queue.finish(c, call, call.task_ids, http_status=200, wire_bytes=600),
+            lambda c: task_queue.finish(c, call, call.task_ids, ANSWERED),
         )
         joined(*finishing)
         assert core.task("AAPL").status == "completed"

@@ -217,7 +217,7 @@ def test_b16_calls_that_were_under_way_when_it_opened_decide_nothing(core: Core,
 def test_b16_a_late_worker_says_nothing_about_its_provider(core: Core) -> None:
     """0 late writes to the breaker."""
     for call in core.claim(max_calls=10):
-        core.settle(call, 300, "failed", kind=DOWN, is_held=False)
+        core.settle(call, 300, "failed", kind=DOWN, is_owned=False)
     assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'failed'") == 10
     calls(core, DOWN)
     assert breaker(core) == "closed"

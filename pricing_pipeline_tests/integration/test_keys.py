@@ -185,7 +185,7 @@ def test_b17_a_plan_smaller_than_our_limit_is_noticed(core: Core) -> None:
 
 def test_b17_what_a_late_worker_heard_corrects_nothing(core: Core) -> None:
     core.enqueue(QUOTE, *symbols(3))
-    core.settle(core.claim_one(), units_left=0, is_held=False)
+    core.settle(core.claim_one(), units_left=0, is_owned=False)
     assert core.rows("SELECT FROM pricing.provider_keys") == []
 
 

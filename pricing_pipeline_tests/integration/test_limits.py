@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from pricing_pipeline.db.engine import make_engine
+from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits
 from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -49,7 +50,7 @@ def answered(core: Core) -> None:
         " RETURNING call_id"
     )
     with core.engine.begin() as connection:
-        limits.settle(connection, call_id, "ok", http_status=200, wire_bytes=0)
+        limits.settle(connection, call_id, Receipt(200, 0))
 
 
 def admitted(core: Core, provider: str = TWELVEDATA) -> int:

@@ -14,7 +14,13 @@ from pricing_pipeline.prices import known_values, price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation, rows_read
+from pricing_pipeline_tests.fixtures.core import (
+    ANSWERED,
+    QUOTE,
+    Core,
+    observation,
+    rows_read,
+)
 from pricing_pipeline_tests.tools.audit import audit
 
 pytestmark = pytest.mark.usefixtures("still")
@@ -24,9 +30,7 @@ def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | Non
     values = [observation(symbol, price, core.clock() - timedelta(seconds=1)) for symbol in call.symbols]
     with core.engine.begin() as connection:
         known = known_values.load(connection, call, values)
-        return price_writer.settle(
-            connection, call, values, known, http_status=200, wire_bytes=600, units_left=None
-        )
+        return price_writer.settle(connection, call, values, known, ANSWERED)
 
 
 def test_b8_one_statement_stores_finishes_and_books(core: Core) -> None:
@@ -64,9 +68,7 @@ def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -
     with core.engine.connect() as connection:
         known = known_values.load(connection, call, values)
         with pytest.raises(DBAPIError, match="the price of IBM is older"):
-            price_writer.settle(
-                connection, call, values, known, http_status=200, wire_bytes=600, units_left=None
-            )
+            price_writer.settle(connection, call, values, known, ANSWERED)
     assert core.latest("AAPL") is None
 
     settle_answer(core.engine, call, Fetched(Answer(tuple(values)), http_status=200, wire_bytes=600))

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, composite
 
-from pricing_pipeline.domain.answers import Observation
-from pricing_pipeline.prices import price_writer, quotes
+from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.prices import price_writer
+from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.support.storing import MARCH, bars_of, next_call
 
@@ -86,10 +88,8 @@ def test_a9_a_quote_keeps_it(core: Core, text: str) -> None:
     core.enqueue(QUOTE, "AAPL")
     value = observation("AAPL", "101.50", core.clock() - timedelta(seconds=1))
     value = Observation(value.symbol, value.observed_at, value.close, text, "USD")
-    with core.engine.begin() as connection:
-        assert quotes.settle(
-            connection, core.claim_one(), [value], http_status=200, wire_bytes=600, units_left=None
-        )
+    fetched = Fetched(Answer((value,)), http_status=200, wire_bytes=600)
+    assert settle_answer(core.engine, core.claim_one(), fetched).added == 1
     (row,) = core.rows(SPELLED)
     assert row.spelled == text
     assert row.source_text == (None if text == "101.50" else text)

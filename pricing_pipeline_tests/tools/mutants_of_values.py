@@ -66,19 +66,11 @@ MUTANTS = (
         (_FENCE,),
     ),
     Mutant(
-        "quotes are stored without the fence",
-        f"{_FUNCTIONS}/prices/quotes.sql",
-        "settle_quotes",
+        "prices of a lost claim are stored at once",
+        f"{_FUNCTIONS}/prices/prices.sql",
+        "settle_prices",
         "IF cardinality(held) < cardinality(ids) THEN",
         "IF false THEN",
-        (_QUOTES,),
-    ),
-    Mutant(
-        "quotes in another currency raise no question",
-        f"{_FUNCTIONS}/prices/quotes.sql",
-        "settle_quotes",
-        "AND coalesce(k.currency = k.known_currency, true)",
-        "",
         (_QUOTES,),
     ),
     Mutant(

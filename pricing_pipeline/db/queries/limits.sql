@@ -1,7 +1,7 @@
 -- name: settle
 -- Close a call and book its wire bytes, once; what it says about its provider counts if its claim still held.
 SELECT pricing.settle_call(:call_id, :outcome, CAST(:http_status AS integer), :wire_bytes, CAST(:error AS text), CAST(:kind AS text)),
-       CASE WHEN :is_held THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
+       CASE WHEN :is_owned THEN pricing.judge_call(:call_id, CAST(:units_left AS integer)) END;
 
 -- name: throttle
 -- Stop all calls with a key for a while; returns the pause in seconds.

@@ -14,7 +14,7 @@ SELECT pricing.complete_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 -- name: finish
 -- Finish tasks that this claim still holds and settle their call; returns the tasks' ids.
 SELECT pricing.finish_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid), CAST(:http_status AS integer), :wire_bytes,
-                           CAST(:kind AS text), CAST(:units_left AS integer), :is_held);
+                           CAST(:kind AS text), CAST(:units_left AS integer), :is_owned);
 
 -- name: fail
 -- Record why tasks brought nothing; retried, snoozed or dead. Returns the ids still held.

@@ -292,9 +292,7 @@ BEGIN
         RAISE EXCEPTION 'the price of % is older than the one that is stored', late
             USING HINT = 'Store the others without it.', ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    PERFORM pricing.finish_held(held);
-    PERFORM pricing.settle_call(from_call, 'ok', http_status, wire_bytes);
-    PERFORM pricing.judge_call(from_call, said_left);
+    PERFORM pricing.finish_call(from_call, held, token, http_status, wire_bytes, said_left => said_left);
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION pricing.settle_prices(bigint[], uuid, integer, bigint, integer, text, text, bigint, text[], timestamptz[], bigint[], bigint[], bigint[], bigint[], smallint[], text[], numeric[], text[], text[]) IS
