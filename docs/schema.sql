@@ -1380,10 +1380,6 @@ TRIGGER FUNCTION pricing.check_data_type() RETURNS trigger LANGUAGE plpgsql SET 
 CREATE FUNCTION pricing.check_lengths(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_lengths(text[],text[]) TO pricing_reader, pricing_worker;
 
--- check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.
-CREATE FUNCTION pricing.check_our_prices(wanted_type text, now_ timestamp with time zone, wanted text[], at_most integer, queued_until timestamp with time zone, asset_class text, default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean, OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
-GRANT EXECUTE ON FUNCTION pricing.check_our_prices(text,timestamp with time zone,text[],integer,timestamp with time zone,text,integer,integer,text,bigint,boolean) TO pricing_worker;
-
 -- Refuses lists that are no pairs, more than 10,000 of them, names that are no data type, and nothing but retired types.
 CREATE FUNCTION pricing.check_pairs(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, pricing_worker;
@@ -1391,10 +1387,6 @@ GRANT EXECUTE ON FUNCTION pricing.check_pairs(text[],text[]) TO pricing_reader, 
 -- Refuses, where somebody asks for it, a new symbol that cannot be one of its data type, and says how it should look.
 CREATE FUNCTION pricing.check_shapes(data_types text[], symbols text[]) RETURNS void LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.check_shapes(text[],text[]) TO pricing_reader, pricing_worker;
-
--- The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.
-CREATE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.check_statement(text,text,text) TO pricing_reader, pricing_worker;
 
 -- Refuses, where somebody asks for it, what the instruments would refuse when a worker adds it.
 CREATE FUNCTION pricing.check_symbols(symbols text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -1489,6 +1481,10 @@ GRANT EXECUTE ON FUNCTION pricing.doubted_dividends(text,jsonb) TO pricing_reade
 
 -- Refuses to delete a data type that holds data; otherwise removes its empty storage.
 TRIGGER FUNCTION pricing.drop_storage() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
+
+-- Locks pairs of a data type that are due, and returns them in the order of their symbols, with their viewers and the time of their price in our own table. NULL = none. What another session has locked is passed over.
+CREATE FUNCTION pricing.due_pairs(kind pricing.data_type_registry, now_ timestamp with time zone, wanted text[], at_most integer, queued_until timestamp with time zone) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.due_pairs(pricing.data_type_registry,timestamp with time zone,text[],integer,timestamp with time zone) TO pricing_worker;
 
 -- Empties a leaf of a week that is over, unless somebody reads it, or tasks have finished in it since.
 CREATE FUNCTION pricing.empty_leaf(leaf text, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -1756,6 +1752,10 @@ GRANT EXECUTE ON FUNCTION pricing.is_unreadable(text,jsonb) TO pricing_reader, p
 CREATE FUNCTION pricing.judge_call(judged bigint, said_left integer DEFAULT NULL::integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=500ms;
 GRANT EXECUTE ON FUNCTION pricing.judge_call(bigint,integer) TO pricing_worker;
 
+-- Due pairs with the times and TTLs that a table of the user's own has of them, and what a function of the user's own says of those. Where that fails, all count as stale.
+CREATE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry,pricing.due_pair[]) TO pricing_worker;
+
 -- Keeps an action that a person has removed or replaced, with who did so and why.
 CREATE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamp with time zone, by_whom text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.keep_action(pricing.corporate_actions,timestamp with time zone,text,text) TO pricing_worker;
@@ -1896,6 +1896,10 @@ GRANT EXECUTE ON FUNCTION pricing.move_calls(timestamp with time zone,interval) 
 -- The clock was set back: who watches is seen now, hold-offs end when they would have, and all that is wanted is judged anew.
 CREATE FUNCTION pricing.move_demand(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.move_demand(timestamp with time zone,interval) TO pricing_worker;
+
+-- Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers; the others are due again when they can next be stale.
+CREATE FUNCTION pricing.move_due(kind pricing.data_type_registry, now_ timestamp with time zone, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
+GRANT EXECUTE ON FUNCTION pricing.move_due(pricing.data_type_registry,timestamp with time zone,pricing.due_pair[]) TO pricing_worker;
 
 -- The clock was set back: drains, schedules, refusals and what is to be asked again go by it, and days that are to come are not covered.
 CREATE FUNCTION pricing.move_plans(now_ timestamp with time zone, step interval) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, lock_timeout=1s;
@@ -2130,9 +2134,9 @@ GRANT EXECUTE ON FUNCTION pricing.remove_credential(text,text) TO pricing_worker
 CREATE FUNCTION pricing.remove_instruments(symbols text[], only_class text DEFAULT NULL::text) RETURNS TABLE(asset_class text, symbol text, outcome text, viewers bigint, holders bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.remove_instruments(text[],text) TO pricing_worker;
 
--- Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.
-CREATE FUNCTION pricing.repair_demand() RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
-GRANT EXECUTE ON FUNCTION pricing.repair_demand() TO pricing_worker;
+-- Makes pairs due again, and owed since they were, that wait for a task that is not there: cancelled or pruned by hand, ended while another session had the pair locked, or never queued because another session queues the same. Of all pairs, or of those that the lists name.
+CREATE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL::text[], symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.repair_demand(text[],text[]) TO pricing_worker;
 
 -- Asks workers to serve pairs as soon as this transaction is committed. Locks nothing that anybody waits for.
 CREATE FUNCTION pricing.request_pairs(wanted_kind text, data_types text[], symbols text[], user_id text DEFAULT NULL::text) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;

@@ -18,14 +18,6 @@ _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
 
 MUTANTS = (
     Mutant(
-        "a check that meets a live task gives up",
-        f"{_FUNCTIONS}/demand/staleness.sql",
-        "check_type",
-        "                are_new := false;",
-        "                RAISE;",
-        (_DEMAND,),
-    ),
-    Mutant(
         "two checks at once begin the same type",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "enqueue_due",
@@ -37,8 +29,8 @@ MUTANTS = (
         "a check that did not get through all says that it did",
         f"{_FUNCTIONS}/demand/staleness.sql",
         "check_type",
-        "IF judged.is_all AND (",
-        "IF (",
+        "IF cardinality(pairs) < at_most AND stale",
+        "IF stale",
         (f"{_STALENESS}::test_b8_what_one_check_leaves_the_next_one_takes",),
     ),
     Mutant(
@@ -116,9 +108,9 @@ MUTANTS = (
     Mutant(
         "a broken judge ends its check",
         f"{_FUNCTIONS}/demand/staleness.sql",
-        "check_type",
-        "WHEN OTHERS THEN\n                -- What cannot be judged",
-        "WHEN division_by_zero THEN\n                -- What cannot be judged",
+        "judged_elsewhere",
+        "WHEN OTHERS THEN",
+        "WHEN division_by_zero THEN",
         (f"{_CONTRACTS}::test_contract_04_one_broken_data_type_stops_no_other",),
     ),
     Mutant(
@@ -140,15 +132,15 @@ MUTANTS = (
     Mutant(
         "the check looks at all that is watched",
         f"{_FUNCTIONS}/demand/staleness.sql",
-        "check_statement",
-        "d.due_at >= $5 AND d.due_at <= $2 AND",
-        "d.due_at + interval '0' >= $5 AND d.due_at + interval '0' <= $2 AND",
+        "due_pairs",
+        "d.due_at >= queued_until AND d.due_at <= now_ AND",
+        "d.due_at + interval '0' >= queued_until AND d.due_at + interval '0' <= now_ AND",
         (f"{_CONTRACTS}::test_contract_12_a_staleness_check_reads_what_is_due_and_not_what_is_watched",),
     ),
     Mutant(
         "a reader that was not served counts for nobody",
         f"{_FUNCTIONS}/demand/staleness.sql",
-        "check_statement",
+        "due_pairs",
         "(due.read_at IS NOT NULL)::integer",
         "0",
         (f"{_TESTS}/integration/test_waiting_readers.py",),

@@ -65,9 +65,8 @@ DECLARE
     kind pricing.data_type_registry;
     route record;
     room bigint;
-    are_new boolean := true; -- mostly none of what is due has a task, or it would not be due
-    judged record;
-    wanted record;
+    pairs pricing.due_pair[];
+    stale record;
 BEGIN
     IF until IS NOT NULL THEN
         PERFORM set_config('lock_timeout', '20ms', true); -- part of a check that has met a lock
@@ -83,70 +82,29 @@ BEGIN
             END IF;
         END IF;
     END IF;
-    LOOP
-        BEGIN
-            IF kind.table_name = 'latest_price_' || wanted_type AND kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN
-                judged := pricing.check_our_prices(
-                    wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, route.provider, route.est_bytes, kind.staleness_function = 'is_market_stale');
-            ELSE
-                EXECUTE pricing.check_statement(
-                    -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
-                    pg_catalog.format('(SELECT x.%1$I AS stamp, CASE WHEN x.cache_ttl_minutes > 0 THEN x.cache_ttl_minutes END AS own_ttl, x.%3$I AS symbol FROM pricing.%2$I x) v '
-                                      'ON v.symbol = a.symbol', kind.timestamp_column, kind.table_name, kind.symbol_column),
-                    CASE kind.staleness_function WHEN 'is_market_stale'
-                         THEN 'CASE WHEN ttl.minutes > 0 THEN pricing.next_value_at($1, a.symbol, least(v.stamp, $2 + interval ''1 minute''), make_interval(mins => ttl.minutes)) END'
-                         -- A stamp of a far future can have no TTL added to it.
-                         ELSE 'least(v.stamp, $2 + interval ''1 minute'') + make_interval(mins => ttl.minutes)' END,
-                    CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale')
-                         THEN 'CASE WHEN w.ttl > 0 THEN coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true) ELSE pricing.is_data_stale($2, w.ttl) END'
-                         ELSE pg_catalog.format('coalesce(pricing.%I(w.stamp, w.ttl), true)', kind.staleness_function) END)
-                INTO judged USING wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, route.provider, route.est_bytes;
-            END IF;
-            EXIT;
-        EXCEPTION
-            WHEN unique_violation THEN
-                IF NOT are_new THEN
-                    RAISE;
-                END IF;
-                -- One of them has a task all the same: once more, and enqueue_pairs looks for it.
-                are_new := false;
-                route.provider := NULL;
-            WHEN lock_not_available OR deadlock_detected THEN
-                RAISE;
-            WHEN OTHERS THEN
-                -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
-                PERFORM pricing.warn('enqueue_due', wanted_type,
-                                     'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
-                EXECUTE pricing.check_statement(
-                    'LATERAL (SELECT l.fetched_at AS stamp, l.cache_ttl_minutes AS own_ttl FROM pricing.latest_answers l '
-                    'WHERE (l.data_type, l.symbol) = ($1, a.symbol) OFFSET 0) v ON true',
-                    'v.stamp + make_interval(mins => ttl.minutes)',
-                    '(w.viewers > 0 OR pricing.is_data_stale(w.stamp, w.ttl))')
-                INTO judged USING wanted_type, now_, symbols, at_most, queued_until, kind.asset_class, kind.default_ttl_minutes,
-                    kind.background_ttl_minutes, NULL::text, route.est_bytes;
-                EXIT;
-        END;
-    END LOOP;
-    IF judged.is_news THEN
-        PERFORM pricing.wake_workers();
+    pairs := pricing.due_pairs(kind, now_, symbols, at_most, queued_until);
+    IF pairs IS NULL THEN
+        RETURN 0;
     END IF;
-    -- A backlog is passed by once: where all that is due was queued, the next check begins.
-    IF judged.is_all AND (judged.queued > 0 OR judged.symbols IS NOT NULL) THEN
+    IF kind.table_name <> 'latest_price_' || wanted_type OR kind.staleness_function NOT IN ('is_data_stale', 'is_market_stale') THEN
+        pairs := pricing.judged_elsewhere(kind, pairs);
+    END IF;
+    stale := pricing.move_due(kind, now_, pairs);
+    -- After queueing all that is due, the next check starts here and does not rescan the backlog.
+    IF cardinality(pairs) < at_most AND stale.symbols IS NOT NULL THEN
         INSERT INTO pricing.check_marks AS m (data_type, queued_until) VALUES (wanted_type, now_)
         ON CONFLICT ON CONSTRAINT check_marks_pkey DO UPDATE SET queued_until = excluded.queued_until;
     END IF;
-    IF judged.symbols IS NOT NULL THEN
-        wanted := pricing.within_quota(wanted_type, judged.symbols, judged.viewers);
-        PERFORM pricing.put_off(wanted_type, wanted.left_out);
-        IF wanted.fitting IS NOT NULL THEN
-            PERFORM pricing.enqueue_pairs(
-                array_fill(wanted_type, ARRAY[cardinality(wanted.fitting)]), wanted.fitting, wanted.fitting_priorities, are_new => are_new);
-        END IF;
-        judged.queued := judged.queued + coalesce(cardinality(wanted.fitting), 0);
+    IF route.provider IS NULL AND stale.symbols IS NOT NULL THEN
+        SELECT w.symbols, w.viewers, w.left_out INTO stale
+        FROM pricing.within_quota(wanted_type, stale.symbols, stale.viewers) AS w (symbols, viewers, left_out);
+        PERFORM pricing.put_off(wanted_type, stale.left_out);
     END IF;
-    RETURN judged.queued;
+    IF stale.symbols IS NOT NULL THEN
+        -- Mostly none of them has a task, or it would not be due.
+        PERFORM pricing.enqueue_pairs(array_fill(wanted_type, ARRAY[cardinality(stale.symbols)]), stale.symbols, stale.viewers, are_new => true);
+    END IF;
+    RETURN coalesce(cardinality(stale.symbols), 0);
 EXCEPTION
     WHEN lock_not_available OR deadlock_detected THEN
         RETURN pricing.check_by_halves(
@@ -162,6 +120,134 @@ EXCEPTION
 END $$;
 COMMENT ON FUNCTION pricing.check_type(text, integer, text[], timestamptz, timestamptz) IS
     'The staleness check of one data type: of at most so many pairs that fell due since a time and are not queued or of those that a list names. What another session has locked is passed over. Returns the number queued.';
+
+
+-- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
+-- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
+-- OFFSET looks each up, where it might have hashed them all.
+CREATE OR REPLACE FUNCTION pricing.due_pairs(
+    kind pricing.data_type_registry, now_ timestamptz, wanted text[], at_most integer, queued_until timestamptz) RETURNS pricing.due_pair[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    RETURN (
+        WITH due AS (
+            SELECT * FROM (
+                -- NO KEY UPDATE is enough: no key is changed.
+                SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
+                WHERE wanted IS NULL AND d.data_type = kind.data_type AND d.due_at >= queued_until AND d.due_at <= now_ AND d.became_due_at IS NULL
+                ORDER BY d.due_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED) all_due
+            UNION ALL
+            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
+            -- nobody watched.
+            SELECT named_due.* FROM unnest(wanted) AS u (symbol) CROSS JOIN LATERAL (
+                SELECT d.ctid AS place, d.symbol, d.read_at FROM pricing.demand d
+                WHERE d.data_type = kind.data_type AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (
+                    d.due_at <= now_ OR (d.is_background AND coalesce(d.held_until, '-infinity') <= now_))
+                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due),
+        watched AS (
+            -- A reader counts as a viewer until it is served.
+            SELECT due.*, greatest((SELECT count(*)::integer FROM (
+                                        SELECT FROM pricing.active_subscriptions a
+                                        WHERE a.data_type = kind.data_type AND a.symbol BETWEEN due.symbol AND due.symbol ORDER BY a.symbol) viewer),
+                                   (due.read_at IS NOT NULL)::integer) AS viewers,
+                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = kind.asset_class AND i.symbol = due.symbol
+                                                               AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
+            FROM due OFFSET 0)
+        SELECT array_agg(ROW(
+                   w.place, w.symbol, w.viewers, w.is_paused,
+                   NOT w.is_paused AND w.viewers = 0 AND w.symbol IS NOT DISTINCT FROM (
+                       SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = kind.data_type AND h.active_symbol >= w.symbol
+                       ORDER BY h.active_symbol LIMIT 1),
+                   coalesce(l.fetched_at, e.fetched_at),
+                   CASE WHEN w.viewers > 0 THEN coalesce(l.cache_ttl_minutes, kind.default_ttl_minutes) ELSE kind.background_ttl_minutes END,
+                   NULL)::pricing.due_pair ORDER BY w.symbol) -- neighbours lie on the same pages of every index
+        FROM watched w
+        LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x
+                           WHERE (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) l ON true
+        -- Where there is no price, the provider may have said so.
+        LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x
+                           WHERE l.fetched_at IS NULL AND (x.data_type, x.symbol) = (kind.data_type, w.symbol) OFFSET 0) e ON true);
+END $$;
+COMMENT ON FUNCTION pricing.due_pairs(pricing.data_type_registry, timestamptz, text[], integer, timestamptz) IS
+    'Locks pairs of a data type that are due, and returns them in the order of their symbols, with their viewers and the time of their price in our own table. NULL = none. What another session has locked is passed over.';
+
+
+CREATE OR REPLACE FUNCTION pricing.judged_elsewhere(kind pricing.data_type_registry, pairs pricing.due_pair[]) RETURNS pricing.due_pair[]
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    judged pricing.due_pair[];
+BEGIN
+    -- A TTL that is none is the fault of its row, of which reconcile_demand warns: that pair has the type's.
+    EXECUTE pg_catalog.format($query$
+        SELECT array_agg(ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, v.%1$I, ttl.minutes, %4$s)::pricing.due_pair ORDER BY p.symbol)
+        FROM unnest($1) p LEFT JOIN pricing.%2$I v ON v.%3$I = p.symbol
+        CROSS JOIN LATERAL (SELECT CASE WHEN p.viewers = 0 THEN $3 WHEN v.cache_ttl_minutes > 0 THEN v.cache_ttl_minutes ELSE $2 END AS minutes) ttl
+        $query$, kind.timestamp_column, kind.table_name, kind.symbol_column,
+        CASE WHEN kind.staleness_function IN ('is_data_stale', 'is_market_stale') THEN 'NULL'
+             ELSE pg_catalog.format('coalesce(pricing.%I(v.%I, ttl.minutes), true)', kind.staleness_function, kind.timestamp_column) END)
+    INTO judged USING pairs, kind.default_ttl_minutes, kind.background_ttl_minutes;
+    RETURN judged;
+EXCEPTION
+    WHEN lock_not_available OR deadlock_detected THEN
+        RAISE;
+    WHEN OTHERS THEN
+        -- What cannot be judged counts as stale, once per TTL: after a fetch the pair is due a TTL later.
+        PERFORM pricing.warn('enqueue_due', kind.data_type,
+                             'staleness cannot be judged, and what is due counts as stale: ' || SQLERRM, SQLSTATE);
+        RETURN ARRAY(
+            SELECT ROW(p.place, p.symbol, p.viewers, p.is_paused, p.is_held, l.fetched_at, p.ttl,
+                       p.viewers > 0 OR pricing.is_data_stale(l.fetched_at, p.ttl))::pricing.due_pair
+            FROM unnest(pairs) p
+            LEFT JOIN LATERAL (SELECT a.fetched_at FROM pricing.latest_answers a
+                               WHERE (a.data_type, a.symbol) = (kind.data_type, p.symbol) OFFSET 0) l ON true);
+END $$;
+COMMENT ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry, pricing.due_pair[]) IS
+    'Due pairs with the times and TTLs that a table of the user''s own has of them, and what a function of the user''s own says of those. Where that fails, all count as stale.';
+
+
+CREATE OR REPLACE FUNCTION pricing.move_due(
+    kind pricing.data_type_registry, now_ timestamptz, pairs pricing.due_pair[], OUT symbols text[], OUT viewers integer[])
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    WITH timed AS (
+        SELECT p.*, CASE kind.staleness_function WHEN 'is_market_stale'
+                    THEN pricing.next_value_at(kind.data_type, p.symbol, least(p.stamp, now_ + interval '1 minute'), make_interval(mins => p.ttl))
+                    -- A stamp of a far future can have no TTL added to it.
+                    ELSE least(p.stamp, now_ + interval '1 minute') + make_interval(mins => p.ttl) END AS next_at
+        FROM unnest(pairs) p OFFSET 0),
+    judged AS (
+        SELECT t.*, NOT t.is_paused AND (t.viewers > 0 OR t.is_held)
+                    AND coalesce(t.is_stale, t.next_at <= now_ OR t.stamp > now_ + interval '1 minute', true) AS is_late
+        FROM timed t OFFSET 0),
+    -- Held and unwatched: only if somebody looked at it within 48 hours.
+    decided AS (
+        SELECT j.*, j.is_late AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
+            SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, j.symbol)
+                                               AND v.viewed_at > now_ - interval '48 hours' OFFSET 0)) AS is_fetched
+        FROM judged j OFFSET 0),
+    moved AS (
+        -- What is queued stays where it is among what is due: no index has to know.
+        UPDATE pricing.demand d
+        SET due_at = CASE WHEN j.is_fetched THEN d.due_at
+                          WHEN j.is_paused THEN now_ + interval '10 minutes'
+                          WHEN j.viewers = 0 AND NOT j.is_held THEN now_ + interval '1 minute'
+                          WHEN j.is_late THEN now_ + interval '1 hour' -- held, and nobody looks: a read would queue it
+                          WHEN j.next_at > now_ THEN j.next_at
+                          -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
+                          -- look again soon.
+                          ELSE now_ + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
+                                                                                   ELSE interval '15 minutes' END) END,
+            is_background = j.viewers = 0,
+            became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, now_) END,
+            owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
+            read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
+        FROM decided j WHERE d.ctid = j.place
+        RETURNING j.symbol, j.viewers, j.is_fetched)
+    SELECT array_agg(m.symbol), array_agg(m.viewers) INTO symbols, viewers FROM moved m WHERE m.is_fetched;
+END $$;
+COMMENT ON FUNCTION pricing.move_due(pricing.data_type_registry, timestamptz, pricing.due_pair[]) IS
+    'Judges pairs that due_pairs has locked: the stale ones become due to be fetched, and are returned with their viewers; the others are due again when they can next be stale.';
 
 
 CREATE OR REPLACE FUNCTION pricing.most_wanted(
@@ -215,112 +301,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.check_by_halves(text, text[], timestamptz) IS
     'Checks pairs among which another session has locked some: by halves, until only those are passed over or the time is over. They stay due. Returns the number queued.';
-
-
--- A plan that was made while the tables were empty must serve when they are full, but all indexes of an empty table look
--- alike. So what has several is asked for by a range of one value, in the order that only the right one has; and EXISTS with
--- OFFSET looks each up, where it might have hashed them all.
-CREATE OR REPLACE FUNCTION pricing.check_statement(prices text, next_at text, is_stale text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = '' AS $body$
-    SELECT pg_catalog.format($query$
-        WITH due AS (
-            SELECT * FROM (
-                -- NO KEY UPDATE is enough: no key is changed.
-                SELECT d.ctid AS place, d.symbol, d.due_at, d.read_at FROM pricing.demand d
-                WHERE $3 IS NULL AND d.data_type = $1 AND d.due_at >= $5 AND d.due_at <= $2 AND d.became_due_at IS NULL
-                ORDER BY d.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) all_due
-            UNION ALL
-            -- Of the pairs that a first look or a new holding names, those are judged at once whose due_at dates from when
-            -- nobody watched.
-            SELECT named_due.* FROM unnest($3) AS u (symbol) CROSS JOIN LATERAL (
-                SELECT d.ctid AS place, d.symbol, d.due_at, d.read_at FROM pricing.demand d
-                WHERE d.data_type = $1 AND d.symbol BETWEEN u.symbol AND u.symbol AND d.became_due_at IS NULL AND (
-                    d.due_at <= $2 OR (d.is_background AND coalesce(d.held_until, '-infinity') <= $2))
-                ORDER BY d.symbol FOR NO KEY UPDATE SKIP LOCKED) named_due
-            ORDER BY symbol), -- neighbours lie on the same pages of every index
-        asked AS (
-            -- A reader counts as a viewer until it is served.
-            SELECT due.*, greatest((SELECT count(*)::integer FROM (
-                                        SELECT FROM pricing.active_subscriptions a
-                                        WHERE a.data_type = $1 AND a.symbol BETWEEN due.symbol AND due.symbol ORDER BY a.symbol) viewer),
-                                   (due.read_at IS NOT NULL)::integer) AS viewers,
-                   EXISTS (SELECT FROM pricing.instruments i WHERE i.asset_class = $6 AND i.symbol = due.symbol
-                                                               AND (i.update_mode <> 'api' OR NOT i.is_active) OFFSET 0) AS is_paused
-            FROM due OFFSET 0),
-        -- Held and unwatched: the background TTL, and only if somebody looked at it within 48 hours.
-        wanted AS (
-            SELECT a.*, NOT a.is_paused AND a.viewers = 0 AND a.symbol IS NOT DISTINCT FROM (
-                       SELECT h.active_symbol FROM pricing.holdings h WHERE h.data_type = $1 AND h.active_symbol >= a.symbol
-                       ORDER BY h.active_symbol LIMIT 1) AS is_held,
-                   v.stamp, ttl.minutes AS ttl, %2$s AS next_at
-            FROM asked a LEFT JOIN %1$s
-            CROSS JOIN LATERAL (SELECT CASE WHEN a.viewers > 0 THEN coalesce(v.own_ttl, $7) ELSE $8 END AS minutes) ttl OFFSET 0),
-        judged AS (
-            SELECT w.*, NOT w.is_paused AND (w.viewers > 0 OR w.is_held) AND %3$s AS is_stale FROM wanted w OFFSET 0),
-        decided AS (
-            SELECT j.*, j.is_stale AND (j.viewers > 0 OR j.stamp IS NULL OR EXISTS (
-                SELECT FROM pricing.pair_views p WHERE (p.data_type, p.symbol) = ($1, j.symbol)
-                                                   AND p.viewed_at > $2 - interval '48 hours' OFFSET 0)) AS is_fetched
-            FROM judged j OFFSET 0),
-        looked AS (
-            -- What is queued stays where it is among what is due: no index has to know.
-            UPDATE pricing.demand d
-            SET due_at = CASE WHEN j.is_fetched THEN d.due_at
-                              WHEN j.is_paused THEN $2 + interval '10 minutes'
-                              WHEN j.viewers = 0 AND NOT j.is_held THEN $2 + interval '1 minute'
-                              WHEN j.is_stale THEN $2 + interval '1 hour' -- held, and nobody looks: a read would queue it
-                              WHEN j.next_at > $2 THEN j.next_at
-                              -- Old, and yet judged fresh by a function of one's own: nobody knows until when, so
-                              -- look again soon.
-                              ELSE $2 + least(make_interval(mins => j.ttl) / 4, CASE WHEN j.viewers > 0 THEN interval '1 minute'
-                                                                                     ELSE interval '15 minutes' END) END,
-                is_background = j.viewers = 0,
-                became_due_at = CASE WHEN j.is_fetched THEN least(d.due_at, $2) END,
-                owed_since = CASE WHEN j.is_fetched THEN d.owed_since END,
-                read_at = CASE WHEN j.is_fetched OR j.is_paused THEN d.read_at END
-            FROM decided j WHERE d.ctid = j.place
-            RETURNING j.symbol, j.viewers, j.is_fetched),
-        queued AS (
-            INSERT INTO pricing.api_call_queue_live (data_type, symbol, provider, priority, cadence_minutes, est_bytes, enqueued_at)
-            SELECT $1, l.symbol, $9, l.viewers, $7, $10, $2 FROM looked l WHERE l.is_fetched AND $9 IS NOT NULL)
-        -- The statement's snapshot is older than its own rows: what is found pending was so before.
-        SELECT count($9)::integer AS queued,
-               count($9) > 0 AND (
-                   SELECT q.id FROM pricing.api_call_queue_live q WHERE q.provider = $9 AND q.run_after IS NULL AND q.status = 'pending'
-                   ORDER BY (-q.priority), q.cadence_minutes, q.id LIMIT 1) IS NULL AS is_news,
-               (SELECT count(*) FROM due) < $4 AS is_all,
-               array_agg(l.symbol) FILTER (WHERE $9 IS NULL) AS symbols, array_agg(l.viewers) FILTER (WHERE $9 IS NULL) AS viewers
-        FROM looked l WHERE l.is_fetched
-        $query$, prices, next_at, is_stale)
-$body$;
-COMMENT ON FUNCTION pricing.check_statement(text, text, text) IS
-    'The statement that judges pairs of a data type, moves their demand on and queues what is stale, if all go to one provider; the others it returns. From where prices are read, when a price can next be stale, and whether it is, are expressions.';
-
-
--- Said once more as a function, for what the registry has in our own table: to plan it anew takes as long as fifty pairs. A
--- row is looked up there: a join would read all prices of the type.
-DO $deploy$
-BEGIN
-    EXECUTE pg_catalog.format($function$
-        CREATE OR REPLACE FUNCTION pricing.check_our_prices(
-            wanted_type text, now_ timestamptz, wanted text[], at_most integer, queued_until timestamptz, asset_class text,
-            default_ttl integer, background_ttl integer, provider text, est_bytes bigint, is_market boolean,
-            OUT queued integer, OUT is_news boolean, OUT is_all boolean, OUT symbols text[], OUT viewers integer[])
-        LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS %L
-        $function$, E'#variable_conflict use_column\nBEGIN' || pricing.check_statement(
-            'LATERAL (SELECT coalesce(l.fetched_at, e.fetched_at) AS stamp, l.cache_ttl_minutes AS own_ttl FROM (SELECT 1) one '
-            'LEFT JOIN LATERAL (SELECT x.fetched_at, x.cache_ttl_minutes FROM pricing.latest_prices x '
-            'WHERE (x.data_type, x.symbol) = ($1, a.symbol) OFFSET 0) l ON true '
-            -- Where there is no price, the provider may have said so.
-            'LEFT JOIN LATERAL (SELECT x.fetched_at FROM pricing.empty_answers x WHERE l.fetched_at IS NULL '
-            'AND (x.data_type, x.symbol) = ($1, a.symbol) OFFSET 0) e ON true OFFSET 0) v ON true',
-            'CASE WHEN $11 THEN pricing.next_value_at($1, a.symbol, v.stamp, make_interval(mins => ttl.minutes)) '
-            'ELSE v.stamp + make_interval(mins => ttl.minutes) END',
-            'coalesce(w.next_at <= $2 OR w.stamp > $2 + interval ''1 minute'', true)') || ' INTO queued, is_news, is_all, symbols, viewers; END');
-END $deploy$;
-COMMENT ON FUNCTION pricing.check_our_prices(
-    text, timestamptz, text[], integer, timestamptz, text, integer, integer, text, bigint, boolean) IS
-    'check_statement of what is_data_stale or is_market_stale judges in our own table, planned once for a session.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_pair_stale(data_type text, symbol text) RETURNS boolean
@@ -444,7 +424,7 @@ COMMENT ON FUNCTION pricing.warn_ttls(text, text, text) IS
     'Warns, once an hour, of rows in a table of one''s own whose TTL is not positive. Such a row counts as one without a TTL of its own.';
 
 
-CREATE OR REPLACE FUNCTION pricing.repair_demand() RETURNS integer
+CREATE OR REPLACE FUNCTION pricing.repair_demand(data_types text[] DEFAULT NULL, symbols text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     repaired integer;
@@ -455,12 +435,14 @@ BEGIN
         WHERE x.became_due_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.api_call_queue_live q
             WHERE (q.data_type, q.symbol, q.window_start, q.window_end) = (x.data_type, x.symbol, '-infinity', 'infinity'))
+          AND (symbols IS NULL OR (x.data_type = ANY (data_types) AND x.symbol = ANY (symbols)))
         ORDER BY x.data_type, x.symbol FOR NO KEY UPDATE SKIP LOCKED) lost
     WHERE (d.data_type, d.symbol) = (lost.data_type, lost.symbol);
     GET DIAGNOSTICS repaired = ROW_COUNT;
     RETURN repaired;
 END $$;
-COMMENT ON FUNCTION pricing.repair_demand() IS 'Makes due again, and owed since it was, what waits for a task that is no longer there: cancelled or pruned by hand, or ended while another session had the pair locked.';
+COMMENT ON FUNCTION pricing.repair_demand(text[], text[]) IS
+    'Makes pairs due again, and owed since they were, that wait for a task that is not there: cancelled or pruned by hand, ended while another session had the pair locked, or never queued because another session queues the same. Of all pairs, or of those that the lists name.';
 
 
 CREATE OR REPLACE FUNCTION pricing.lift_marks() RETURNS integer

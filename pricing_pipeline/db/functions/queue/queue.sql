@@ -136,7 +136,10 @@ DECLARE
 BEGIN
     IF middle = 0 OR clock_timestamp() > until THEN
         PERFORM pricing.pass_over('enqueue_pairs', data_types[1], symbols);
-        -- Of what people want demand knows; what a schedule wants is asked for once more.
+        -- What people want is due again; what a schedule wants is asked for once more.
+        IF window_starts IS NULL THEN
+            PERFORM pricing.repair_demand(data_types, symbols);
+        END IF;
         PERFORM pricing.request_pairs('scheduled', array_agg(u.data_type), array_agg(u.symbol))
         FROM unnest(data_types, symbols, priorities) AS u (data_type, symbol, priority)
         WHERE u.priority = -1 AND window_starts IS NULL HAVING count(*) > 0;
