@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from pricing_pipeline_tests.fixtures.cli import cli
 from pricing_pipeline_tests.fixtures.core import core, engine, owner_engine
 from pricing_pipeline_tests.fixtures.database import (
+    bare_template,
     clock,
     connection,
     database_url,
@@ -22,7 +23,7 @@ from pricing_pipeline_tests.fixtures.database import (
 )
 from pricing_pipeline_tests.fixtures.embedded import make_server, used_home
 from pricing_pipeline_tests.fixtures.home import open_folder
-from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox
+from pricing_pipeline_tests.fixtures.refresher import refresher, reports, sandbox, shared_sandbox
 
 # Ignored where the tests were started in the background or with nohup, and inherited by every process they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,6 +59,7 @@ def name_groups(items: list[pytest.Item]) -> None:
 
 
 __all__ = [
+    "bare_template",
     "cli",
     "clock",
     "connection",
@@ -76,6 +78,7 @@ __all__ = [
     "reports",
     "sandbox",
     "server",
+    "shared_sandbox",
     "still",
     "template",
     "used_home",

@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import sample_template
 from pricing_pipeline_tests.fixtures.dagster import dagster_url, environment, ignore_what_dagster_deprecates
 from pricing_pipeline_tests.fixtures.stack import stack
 
-template = sample_template
-
-__all__ = ["dagster_url", "environment", "sample_template", "stack", "template"]
+__all__ = ["dagster_url", "environment", "stack"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

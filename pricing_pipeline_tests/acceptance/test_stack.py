@@ -88,7 +88,7 @@ def test_status_tells_what_was_promised(stack: Stack) -> None:
 
 
 def test_a_second_start_on_the_same_home_is_refused(stack: Stack) -> None:
-    """FAULTS 24: and the pipeline that runs there does not notice."""
+    """The pipeline that runs there does not notice."""
     before = stack.state()
     assert f"already running in {stack.home} (pid {before['pid']})" in stack.cli("up").error
     assert stack.state() == before

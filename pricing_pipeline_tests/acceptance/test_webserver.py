@@ -1,6 +1,6 @@
 """The Dagster UI behind our guard, as a process: attacks by programs and by pages in Chromium, and ordinary use.
 
-Which requests pass is tried one by one in unit/test_web_guard.py.
+Which requests pass is tried one by one in unit/web_guard/.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The pipeline that is done violence to."""
+"""The pipeline that is done violence to, and the sessions that are left open beside it."""
 
+from pricing_pipeline_tests.fixtures.logins import sessions
 from pricing_pipeline_tests.fixtures.stack import stack
 
-__all__ = ["stack"]
+__all__ = ["sessions", "stack"]

@@ -1,4 +1,4 @@
-"""Queues that are long, or hard to clean: a claim's cost stays what it was (FAULTS 8, 25)."""
+"""Queues that are long, or hard to clean: a claim's cost stays what it was."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from sqlalchemy import text
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits, task_queue
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SETTLE = (
     "SELECT count(pricing.settle_call(call_id, 'ok', 200, 100)) FROM pricing.collector_call_log"
@@ -50,7 +48,7 @@ def pages_of_a_claim(core: Core) -> int:
 
 
 def test_b9_a_snapshot_held_open_does_not_slow_claims_down(core: Core) -> None:
-    """FAULTS 8: what was finished since cannot be vacuumed, and lies in the way of every claim."""
+    """What was finished since cannot be vacuumed, and lies in the way of every claim."""
     core.lift_limits(batch_size=50)
     core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(500)))
     turns(core, 20)
@@ -93,7 +91,7 @@ def claimed_next(core: Core) -> list[str]:
 
 
 def test_b9_claims_go_on_after_each_other_where_finished_tasks_are_many(core: Core, clock: Clock) -> None:
-    """FAULTS 8: the entries of finished tasks are passed by once in a while, and not by every claim."""
+    """The entries of finished tasks are passed by once in a while, and not by every claim."""
     clock.stop()
     core.lift_limits(batch_size=50)
     core.enqueue(QUOTE, *(f"S{number:04d}" for number in range(1000)))
@@ -176,7 +174,7 @@ def test_b16_what_a_claim_saw_and_left_is_not_passed_over_by_the_next(core: Core
 
 
 def test_b16_what_waits_for_a_throttled_provider_does_not_delay_a_free_one(core: Core) -> None:
-    """FAULTS 25: 20,000 tasks lie ahead of 2,000. Claiming first and looking later snoozed 19,992 of them."""
+    """20,000 tasks lie ahead of 2,000. Claiming first and looking later snoozed 19,992 of them."""
     core.lift_limits(batch_size=100)
     core.enqueue(QUOTE, *(f"S{number:05d}" for number in range(20_000)), priority=50)
     core.enqueue(NAV, *(str(100_000 + number) for number in range(2_000)))

@@ -1,4 +1,4 @@
-"""Keys that can be told from all else are used by an `up` whose providers repeat them in every form (FAULTS part 4).
+"""Keys that can be told from all else are used by an `up` whose providers repeat them in every form.
 
 Then the home, the folder of whoever starts it, the databases, a backup, all output and the arguments of processes are
 searched for them. Files that are meant to hold secrets (MAY_HOLD) are left out. Each key has the mark in it, at both

@@ -1,4 +1,4 @@
-"""Only the database's clock counts, and it counts the same in every session: FAULTS 15 and 16."""
+"""Only the database's clock counts, and it counts the same in every session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import pytest
 
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, in_zone, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.support.workers import Worker, crowd
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 NOTHING_IS_LEFT = "SELECT NOT EXISTS (SELECT FROM pricing.api_call_queue_live)"
 ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]

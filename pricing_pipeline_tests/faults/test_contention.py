@@ -1,11 +1,10 @@
-"""Many real processes on one database: nothing twice, nothing lost, no error of any kind (FAULTS 4, 5, 26)."""
+"""Many real processes on one database: nothing twice, nothing lost, no error of any kind."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -14,40 +13,15 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.sessions import at_once
 from pricing_pipeline_tests.support.workers import crowd
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:05d}" for number in range(count)]
-
-
-def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
-    """Run `work` in threads that begin together; returns what they raised."""
-    barrier, faults = threading.Barrier(count), []
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait(PATIENCE)
-            work(number)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10 * PATIENCE)
-        assert not thread.is_alive()
-    return faults
-
 
 def test_a3_no_task_is_ever_taken_twice(core: Core, database_url: str) -> None:
-    """FAULTS 5: 64 sessions of four processes on 2,000 tasks, most of them in each other's way."""
+    """64 sessions of four processes on 2,000 tasks, most of them in each other's way."""
     core.lift_limits(batch_size=5)
     assert core.enqueue(QUOTE, *symbols(2000)) == 2000
     results = crowd(4, "claim_all", url=database_url, provider=TWELVEDATA, max_calls=2, threads=16)
@@ -104,7 +78,7 @@ def test_b17_two_providers_are_never_asked_for_one_symbol_at_once(core: Core, da
 
 
 def test_a1_sixteen_enqueuers_make_each_task_once(core: Core, database_url: str) -> None:
-    """FAULTS 4: `NOT EXISTS` alone let 501 rows in for 500 symbols."""
+    """`NOT EXISTS` alone let 501 rows in for 500 symbols."""
     results = crowd(16, "enqueue", url=database_url, data_type=QUOTE, symbols=symbols(500), rounds=5)
     assert [result["errors"] for result in results] == [[]] * 16
     assert sum(result["added"] for result in results) == 500
@@ -127,7 +101,7 @@ def test_b6_staleness_checks_at_once_queue_nothing_twice(core: Core, database_ur
 
 
 def test_b6_first_heartbeats_by_hundreds_on_one_pair_make_one_task(core: Core, database_url: str) -> None:
-    """FAULTS 26. Nobody waits for anybody, and whoever is counted is counted once."""
+    """Nobody waits for anybody, and whoever is counted is counted once."""
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -156,7 +130,7 @@ def clean_at_once(database_url: str, rounds: int) -> None:
 def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
     core: Core, database_url: str, turn: int
 ) -> None:
-    """FAULTS 26: viewers come and go while the clean-up runs; whoever looks in the end is served."""
+    """Viewers come and go while the clean-up runs; whoever looks in the end is served."""
     pairs = [(QUOTE, symbol) for symbol in symbols(5)]
     core.rows("SELECT pricing.heartbeat('ann', '{}', '{}')")
     rounds = 40
@@ -188,7 +162,7 @@ def test_b5_the_last_leave_against_a_new_heartbeat_loses_no_demand(
 
 
 def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: str) -> None:
-    """FAULTS 26: 2,000 users come at once, in 16 sessions; nobody fails, and there is one task."""
+    """2,000 users come at once, in 16 sessions; nobody fails, and there is one task."""
 
     def look(number: int) -> None:
         with psycopg.connect(database_url, autocommit=True) as connection:
@@ -206,7 +180,7 @@ def test_b6_thousands_of_first_heartbeats_on_one_pair(core: Core, database_url: 
 def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
     core: Core, database_url: str
 ) -> None:
-    """FAULTS 26 for holdings: who holds in the end has demand, whatever the clean-up did meanwhile."""
+    """Who holds in the end has demand, whatever the clean-up did meanwhile."""
     arguments = [[QUOTE] * 5, symbols(5)]
     rounds = 30
 
@@ -237,7 +211,7 @@ def test_a7_the_last_leave_and_release_against_new_holders_lose_no_demand(
 
 
 def test_b19_everything_at_once_without_a_deadlock(core: Core, database_url: str) -> None:
-    """FAULTS 6: every verb of the queue on the same few pairs, a person's retries and cancels included."""
+    """Every verb of the queue on the same few pairs, a person's retries and cancels included."""
     pairs = [(QUOTE, symbol) for symbol in symbols(20)] + [(NAV, code) for code in ("118632", "119551")]
     kinds, names = [kind for kind, _ in pairs], [symbol for _, symbol in pairs]
     core.lift_limits(batch_size=7)

@@ -1,4 +1,4 @@
-"""Sessions that are cut off, and a server that dies, under load: the work goes on by itself (FAULTS 3)."""
+"""Sessions that are cut off, and a server that dies, under load: the work goes on by itself."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.engine import driver_rows, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SYMBOLS = [f"S{number:04d}" for number in range(400)]
 COMPLETED = "SELECT count(*) FROM pricing.api_call_queue_completed"

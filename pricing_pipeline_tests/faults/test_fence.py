@@ -1,4 +1,4 @@
-"""A worker that lost its claim changes nothing, in whatever order things happen (FAULTS 2, 6, 13).
+"""A worker that lost its claim changes nothing, in whatever order things happen.
 
 Each test holds two claims of the same tasks: a late one, whose lease ran out, and the one that took over.
 """
@@ -26,13 +26,10 @@ from pricing_pipeline_tests.fixtures.core import (
     TWELVEDATA,
     Core,
     observation,
-    sample_template,
 )
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 
 def taken_over(core: Core, clock: Clock) -> tuple[Call, Call]:

@@ -1,4 +1,4 @@
-"""FAULTS 20, F9: keys are sealed anew under load, by two at once, killed in the middle; they can always be read."""
+"""F9: keys are sealed anew under load, by two at once, killed in the middle; they can always be read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.clients import StoredKeys
 from pricing_pipeline.keys.sealing import Keyring, new_key
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fixtures.core import TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import TWELVEDATA, Core
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.workers import Worker, crowd
-
-template = sample_template
 
 OLD, NEW = new_key("old"), new_key("new")
 ROWS = {f"key{number}": f"secret-number-{number}-of-many" for number in range(6)}

@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode each transaction may meet another session of the server (FAULTS 10)."""
+"""Behind PgBouncer in transaction mode each transaction may meet another session of the server."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from pricing_pipeline.db import embedded_home as places
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.errors import LockHeld
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 PROGRAM = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
 

@@ -1,4 +1,4 @@
-"""A password and a key that can be told from all else appear nowhere but where they are needed (FAULTS part 4)."""
+"""A password and a key that can be told from all else appear nowhere but where they are needed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ from pricing_pipeline.keys.clients import open_clients
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
-
-template = sample_template
 
 CANARY = "canary-5ecret-0123456789"
 KEY = f"{CANARY}-key"

@@ -1,4 +1,4 @@
-"""Many processes on one provider: limits by the sandbox's own log, and a storm of refusals (FAULTS 12)."""
+"""Many processes on one provider: limits by the sandbox's own log, and a storm of refusals."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.support.workers import crowd
-
-template = sample_template
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:04d}" for number in range(count)]
 
 
 def most_units(calls: list[dict[str, Any]], seconds: float) -> int:

@@ -42,7 +42,7 @@ def kill(pid: int) -> None:
 
 
 def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
-    """B11, FAULTS 1: its tasks return when its lease ends, and a successor stores each price once."""
+    """B11: its tasks return when its lease ends, and a successor stores each price once."""
     before = running.last_call()
     running.behave("hang", provider="twelvedata", symbols="ORPHAN")
     running.watch("equity_quote", "ORPHAN")
@@ -76,7 +76,7 @@ def test_b11_a_worker_killed_in_mid_call_costs_nothing(running: Stack) -> None:
 
 
 def test_a_killed_postgresql_comes_back_and_all_else_with_it(running: Stack) -> None:
-    """FAULTS 24: its clients wait, none is started again, and the UI answers as before."""
+    """Its clients wait, none is started again, and the UI answers as before."""
     others = {name: one["pid"] for name, one in running.state()["processes"].items() if name != "postgresql"}
     killed = running.pid_of("postgresql")
     kill(killed)
@@ -92,7 +92,7 @@ def test_a_killed_postgresql_comes_back_and_all_else_with_it(running: Stack) -> 
 
 @pytest.mark.parametrize("name", ["code-server", "dagster-daemon", "dagster-webserver"])
 def test_a_killed_process_is_started_again(running: Stack, name: str) -> None:
-    """FAULTS 24: the sensor ticks again, the UI shows our assets, and prices are stored."""
+    """The sensor ticks again, the UI shows our assets, and prices are stored."""
     killed = running.pid_of(name)
     kill(killed)
     running.wait_until(name, lambda: running.pid_of(name) != killed)
@@ -132,7 +132,7 @@ def test_g2_a_code_server_that_lives_and_does_not_answer_is_started_again(runnin
 
 
 def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stack) -> None:
-    """FAULTS 24: all processes end; the next start has all data, ends the drain that went, and goes on."""
+    """All processes end; the next start has all data, ends the drain that went, and goes on."""
     going = running.wait_until(
         "a run", lambda: {run["id"] for run in running.runs(statuses=["STARTED"])} or None
     )
@@ -155,7 +155,7 @@ def test_kill_9_of_the_supervisor_leaves_nothing_and_loses_nothing(running: Stac
 
 
 def test_kill_9_of_everything_leaves_sockets_and_the_next_start_removes_them(running: Stack) -> None:
-    """FAULTS 24: nobody is left to tidy up, neither the supervisor nor its guardian."""
+    """Nobody is left to tidy up, neither the supervisor nor its guardian."""
     code = psutil.Process(running.pid_of("code-server")).environ()
     temporary, code_socket = Path(code["TMPDIR"]), Path(code["PRICING_CODE_SOCKET"])
     database_socket = Path(make_url(running.worker_url).query["host"]) / ".s.PGSQL.5432"

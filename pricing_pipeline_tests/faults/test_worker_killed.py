@@ -1,4 +1,4 @@
-"""Workers that die or sleep in the middle of their work: nothing is lost, nothing is stored twice (FAULTS 1, 2)."""
+"""Workers that die or sleep in the middle of their work: nothing is lost, nothing is stored twice."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.support.workers import Worker
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SYMBOLS = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 LEASE = 61
@@ -40,7 +38,7 @@ def finish(core: Core, sandbox: RunningSandbox) -> None:
 def test_b11_a_worker_killed_at_any_point_costs_nothing(
     core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox, data_type: str, point: str
 ) -> None:
-    """FAULTS 1: each price is stored once, by the worker that lived to commit it."""
+    """Each price is stored once, by the worker that lived to commit it."""
     core.heartbeat("ann", *((data_type, symbol) for symbol in SYMBOLS))
     with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=600, halt=point).start() as worker:
         worker.says("halted")
@@ -126,7 +124,7 @@ def test_b11_a_worker_that_is_interrupted_gives_its_tasks_back_before_it_ends(
 def test_b11_a_worker_that_slept_through_its_lease_is_refused(
     core: Core, clock: Clock, database_url: str, sandbox: RunningSandbox
 ) -> None:
-    """FAULTS 2: SIGSTOP in mid-call, recovery, an heir that finishes, SIGCONT: the late answer changes nothing."""
+    """SIGSTOP in mid-call, recovery, an heir that finishes, SIGCONT: the late answer changes nothing."""
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in SYMBOLS), (NAV, "118632"))
     sandbox.behave("delay", seconds=3, count=2)
     with Worker("drain", url=database_url, sandbox=sandbox.url, seconds=5).start() as worker:

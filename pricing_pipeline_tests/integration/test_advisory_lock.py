@@ -14,7 +14,10 @@ from sqlalchemy import Engine, event
 
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.errors import LockHeld, LockLost
+from pricing_pipeline_tests.fixtures.database import bare_template
 from pricing_pipeline_tests.support.patience import wait_until
+
+template = bare_template
 
 HOLDER = """
 import sys, time

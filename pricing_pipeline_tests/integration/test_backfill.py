@@ -21,19 +21,8 @@ from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    in_zone,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 FIVE = ["AAPL", "FB", "GOOG", "IBM", "MSFT"]
 DAY = timedelta(days=1)
@@ -127,7 +116,7 @@ def test_g6_a_long_span_is_asked_for_in_pieces_that_fit_one_call(
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "America/Sao_Paulo", "Pacific/Apia"])
 def test_g6_pieces_are_the_same_in_every_session_zone(core: Core, database_url: str, zone: str) -> None:
-    """FAULTS 16: in Sao Paulo 2017-10-15 began at 1 h, on Samoa there was no 2011-12-30."""
+    """In Sao Paulo 2017-10-15 began at 1 h, on Samoa there was no 2011-12-30."""
     core.rows("UPDATE pricing.provider_capabilities SET max_window_days = 1")
     engine = make_engine(in_zone(database_url, zone))
     try:

@@ -18,12 +18,11 @@ from pricing_pipeline.db.embedded import EmbeddedServer
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.processes.home import lock_home, prepare_home
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 TABLES = (

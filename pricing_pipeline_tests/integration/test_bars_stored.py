@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
-from itertools import zip_longest
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.domain.answers import Observation, Stored
 from pricing_pipeline.domain.bars import Bars
-from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.prices.price_reader import Bar
-from pricing_pipeline.providers import flat
-from pricing_pipeline.providers.values import plain_bars
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
-from pricing_pipeline_tests.support.storing import closes, next_call, versions
+from pricing_pipeline_tests.support.storing import MARCH, bars_of, closes, next_call, versions
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
-
-MARCH = (date(2010, 3, 1), date(2010, 3, 31))
-
-
-def bars_of(
-    *closes: str,
-    first: date = date(2010, 3, 1),
-    symbol: str = "AAPL",
-    volumes: Sequence[str] = (),
-    second: Mapping[str, str] = {},
-) -> Bars:
-    """Bars by columns, a day each; parts of the second day may be something else."""
-    rows = [
-        {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
-        | {"close": close, "volume": volume}
-        for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
-    ]
-    rows[1:2] = [row | second for row in rows[1:2]]
-    read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
-    found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
-    assert found is not None
-    return found
 
 
 def test_f3_columns_are_stored_as_single_bars_are(core: Core, clock: Clock) -> None:

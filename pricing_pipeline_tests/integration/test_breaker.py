@@ -9,10 +9,9 @@ import pytest
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.queue.limits import Allowance
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 DOWN = FailureKind.PROVIDER_DOWN
@@ -138,7 +137,7 @@ def test_b16_a_failed_probe_doubles_the_wait_up_to_ten_minutes(core: Core, clock
 
 
 def test_b16_while_a_viewer_waits_a_probe_is_made_within_every_minute(core: Core, clock: Clock) -> None:
-    """So viewers have their prices within a minute of the provider's return (FAULTS 30)."""
+    """So viewers have their prices within a minute of the provider's return."""
     opened(core)
     clock.advance(61)
     calls(core, DOWN)
@@ -216,7 +215,7 @@ def test_b16_calls_that_were_under_way_when_it_opened_decide_nothing(core: Core,
 
 
 def test_b16_a_late_worker_says_nothing_about_its_provider(core: Core) -> None:
-    """FAULTS 2: 0 late writes to the breaker."""
+    """0 late writes to the breaker."""
     for call in core.claim(max_calls=10):
         core.settle(call, 300, "failed", kind=DOWN, is_owned=False)
     assert core.one("SELECT count(*) FROM pricing.collector_call_log WHERE outcome = 'failed'") == 10
@@ -238,7 +237,7 @@ def test_b16_why_a_provider_is_left_alone_is_said_in_words(core: Core, clock: Cl
 
 
 def test_c1_after_a_pause_one_call_feels_the_way(core: Core, clock: Clock) -> None:
-    """FAULTS 12: no wave follows a block, however many workers wait for its end."""
+    """No wave follows a block, however many workers wait for its end."""
     core.throttle(TWELVEDATA, 20)
     assert core.claim(max_calls=10) == []
     clock.advance(21)

@@ -13,10 +13,9 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.queue import limits
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 YEAR = (date(2012, 1, 1), date(2012, 12, 31))
@@ -93,7 +92,7 @@ def test_b13_an_answer_of_more_than_twice_its_estimate_is_recorded(core: Core) -
 
 
 def test_b13_the_registry_is_not_touched(core: Core) -> None:
-    """FAULTS part 3.15: what is learned is kept elsewhere."""
+    """What is learned is kept elsewhere."""
     before = core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1")
     fetched(core, 600, "AAPL")
     assert core.rows("SELECT * FROM pricing.data_type_registry ORDER BY 1") == before
@@ -123,7 +122,7 @@ def test_b10_a_backfill_that_cannot_fit_is_refused_with_figures(core: Core) -> N
 
 
 def test_b10_real_bytes_beyond_the_estimate_stop_admissions(core: Core, clock: Clock) -> None:
-    """FAULTS 13: more came than predicted, and a worker was lost with its reservation: 0 admissions past 95 %."""
+    """More came than predicted, and a worker was lost with its reservation: 0 admissions past 95 %."""
     clock.set(datetime(2026, 3, 10, 12, tzinfo=UTC))
     core.rows("UPDATE pricing.data_collectors SET quota_bytes = 100000")
     core.rows("UPDATE pricing.data_type_registry SET estimated_data_size_bytes = 1000")

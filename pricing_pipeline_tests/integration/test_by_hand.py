@@ -10,21 +10,10 @@ from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.quarantine import held_values
 from pricing_pipeline.queue import task_queue
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SPRING = (date(2010, 3, 1), date(2010, 5, 31))
 DAY = 86_400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -13,26 +13,12 @@ from pricing_pipeline.demand import freshness
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    NAV,
-    QUOTE,
-    Core,
-    midnight,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core, midnight, observation, utc
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 FUND = "118632"
-
-
-def utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def fill(core: Core, calendar: str, first: str, last: str) -> None:

@@ -1,4 +1,4 @@
-"""B7: what one user may ask for is bounded, and what nobody should ask for does no harm (FAULTS 18)."""
+"""B7: what one user may ask for is bounded, and what nobody should ask for does no harm."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.subscriptions import SubscriptionManager
 from pricing_pipeline.errors import CapExceeded
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
-from pricing_pipeline_tests.integration.test_roles import a_login
+from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL = (QUOTE, "AAPL")
@@ -27,14 +26,6 @@ AAPL = (QUOTE, "AAPL")
 
 def pairs(count: int, prefix: str = "S") -> list[tuple[str, str]]:
     return [(QUOTE, f"{prefix}{number:05}") for number in range(count)]
-
-
-def caps(core: Core, per_user: int, per_minute: int) -> None:
-    core.rows(
-        "UPDATE pricing.user_caps SET pairs_per_user = :per_user, new_pairs_per_minute = :per_minute",
-        per_user=per_user,
-        per_minute=per_minute,
-    )
 
 
 def watched(core: Core, user: str = "ann") -> int:
@@ -51,7 +42,7 @@ def test_b7_a_thousand_pairs_in_one_call_are_welcome(core: Core) -> None:
 
 
 def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> None:
-    caps(core, 10, 1000)
+    core.cap(10, 1000)
     core.heartbeat("ann", *pairs(8))
     clock.advance(1)
     with pytest.raises(
@@ -69,7 +60,7 @@ def test_b7_a_user_may_watch_so_many_pairs_at_once(core: Core, clock: Clock) -> 
 
 
 def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) -> None:
-    caps(core, 1000, 60)
+    core.cap(1000, 60)
     core.heartbeat("ann", *pairs(50))
     with pytest.raises(CapExceeded, match="may begin 60 new pairs a minute, and asks for 20 more") as refused:
         core.heartbeat("ann", *pairs(20, "T"))
@@ -86,7 +77,7 @@ def test_b7_a_user_may_begin_so_many_pairs_a_minute(core: Core, clock: Clock) ->
 
 
 def test_b7_an_allowance_that_is_whole_again_is_forgotten(core: Core, clock: Clock) -> None:
-    caps(core, 1000, 60)
+    core.cap(1000, 60)
     core.heartbeat("ann", *pairs(30))
     known = "SELECT count(*) FROM pricing.user_allowances"
     for seconds, left in ((0, 1), (61, 1), (3600, 0)):
@@ -96,7 +87,7 @@ def test_b7_an_allowance_that_is_whole_again_is_forgotten(core: Core, clock: Clo
 
 
 def test_b7_coming_and_going_counts(core: Core) -> None:
-    caps(core, 100, 100)
+    core.cap(100, 100)
     for _ in range(10):
         core.heartbeat("ann", *pairs(10))
         core.unsubscribe("ann", *pairs(10))
@@ -108,7 +99,7 @@ def test_b7_coming_and_going_counts(core: Core) -> None:
 
 
 def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
-    caps(core, 2, 100)
+    core.cap(2, 100)
     assert core.hold("ann", AAPL) == 1
     with pytest.raises(CapExceeded):
         core.hold("ann", *pairs(2))
@@ -118,7 +109,7 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
         "There is room for 1 of them now. Leave some first"
     )
     assert "may watch or hold 2 pairs" in cli("subscribe", "ann", QUOTE, "A", "B", "C").error
-    caps(core, 100, 2)
+    core.cap(100, 2)
     assert (
         "asks for 4 more. There is room for 2 of them now and for the rest in 60 s. Say the rest a little later"
         in cli("hold", "bob", QUOTE, "A", "B", "C", "D").error
@@ -126,7 +117,7 @@ def test_b7_holdings_have_the_same_caps(core: Core, cli: CommandLine) -> None:
 
 
 def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: str) -> None:
-    caps(core, 1000, 40)
+    core.cap(1000, 40)
     outcomes: list[int | str | None] = []
     barrier = threading.Barrier(8)
 
@@ -152,7 +143,7 @@ def test_b7_many_sessions_of_one_user_share_its_caps(core: Core, database_url: s
 
 
 def test_b7_the_manager_sends_what_fits_and_the_rest_later(core: Core, engine: Engine, clock: Clock) -> None:
-    caps(core, 1000, 60)
+    core.cap(1000, 60)
     with SubscriptionManager(engine, "ann", every=0.2) as manager:
         manager.enter(pairs(90))
         wait_until(lambda: 60 <= watched(core) < 90)
@@ -162,7 +153,7 @@ def test_b7_the_manager_sends_what_fits_and_the_rest_later(core: Core, engine: E
 
 
 def test_b7_the_manager_tells_what_can_never_fit(core: Core, engine: Engine) -> None:
-    caps(core, 30, 1000)
+    core.cap(30, 1000)
     with SubscriptionManager(engine, "ann", every=0.2) as manager:
         manager.enter(pairs(40))
         wait_until(lambda: len(manager.refused) == 10)
@@ -282,7 +273,7 @@ def test_b7_reads_are_capped(
     core: Core, owner_url: str, clock: Clock, per_user: int, per_minute: int
 ) -> None:
     """Two thousand reads of a client with caps of 5 made four thousand tasks; a fifth of them shows it as well."""
-    caps(core, per_user, per_minute)
+    core.cap(per_user, per_minute)
     symbols = listed(core, 400)
     notices = read_all(owner_url, symbols)
     assert any("asks for too many prices in a minute, so equity_" in one for one in notices)
@@ -298,7 +289,7 @@ def test_b7_reads_are_capped(
 
 
 def test_b7_a_price_that_is_asked_for_already_uses_up_nothing(core: Core, owner_url: str) -> None:
-    caps(core, 5, 5)
+    core.cap(5, 5)
     for _ in range(20):
         assert read_all(owner_url, ["AAPL"]) == []
     core.enqueue_due()
@@ -309,7 +300,7 @@ def test_b7_a_price_that_is_asked_for_already_uses_up_nothing(core: Core, owner_
 
 
 def test_b7_reads_and_heartbeats_share_one_allowance(core: Core, owner_url: str) -> None:
-    caps(core, 100, 10)
+    core.cap(100, 10)
     user = core.one("SELECT session_user::text")
     core.heartbeat(user, *pairs(9))
     read_all(owner_url, ["AAPL"])
@@ -321,7 +312,7 @@ def test_b7_reads_and_heartbeats_share_one_allowance(core: Core, owner_url: str)
 
 def test_b7_sessions_of_one_user_that_read_at_once_keep_its_caps(core: Core, owner_url: str) -> None:
     """Nobody had read before, so each session entered an allowance of its own: ten pairs instead of five."""
-    caps(core, 5, 5)
+    core.cap(5, 5)
     symbols = listed(core, 10)
     with psycopg.connect(owner_url) as slow:
         slow.execute("SELECT pricing.price(s) FROM unnest(%s::text[]) AS s", [symbols[:5]])
@@ -336,7 +327,7 @@ def test_b7_reads_that_go_past_the_caps_unseen_wait_for_the_next_minute(
     core: Core, owner_url: str, clock: Clock
 ) -> None:
     """Sessions do not see what others have not committed: workers hold the caps, and lose nothing."""
-    caps(core, 5, 5)
+    core.cap(5, 5)
     symbols = listed(core, 20)
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_daily'")
     sessions = [psycopg.connect(owner_url) for _ in range(4)]
@@ -376,7 +367,7 @@ def test_a_reader_sees_of_what_is_asked_for_its_own(
 
 
 def test_b7_reads_that_wait_count_as_much_as_served_ones(core: Core, owner_url: str) -> None:
-    caps(core, 100, 4)
+    core.cap(100, 4)
     symbols = listed(core, 5)
     user = core.one("SELECT session_user::text")
     assert read_all(owner_url, symbols[:2]) == []
@@ -390,7 +381,7 @@ def test_b7_reads_that_wait_count_as_much_as_served_ones(core: Core, owner_url: 
 
 def test_a10_reads_of_one_login_in_parallel_are_all_asked_for(core: Core, owner_url: str) -> None:
     """Eight sessions read 400 missing prices: 160 were asked for, and 240 notices told of a cap of 100,000."""
-    caps(core, 100_000, 100_000)
+    core.cap(100_000, 100_000)
     symbols, notices, barrier = listed(core, 160), list[str](), threading.Barrier(8)
 
     def read(number: int) -> None:
@@ -449,7 +440,7 @@ def test_b7_an_old_snapshot_does_not_get_past_the_caps(
     core: Core, owner_url: str, clock: Clock, seconds: int
 ) -> None:
     """The allowance that another session had used was forgotten, and an old snapshot saw neither it nor the pairs."""
-    caps(core, 10, 1000)
+    core.cap(10, 1000)
     user = core.one("SELECT session_user::text")
     with psycopg.connect(owner_url) as old:
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -12,10 +12,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, price_reader, price_writer
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 DAYS = (date(2020, 8, 27), date(2020, 8, 28), date(2020, 8, 31))
 EX = DAYS[-1]

@@ -10,10 +10,8 @@ import pytest
 import pricing_pipeline
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
-
-template = sample_template
 
 MIGRATIONS = Path(pricing_pipeline.__file__).parent.parent / "migrations" / "versions"
 NAMES = ["equity_daily", "equity_quote", "fx_rate", "mf_nav"]

@@ -11,12 +11,11 @@ import pytest
 from pricing_pipeline.cli import reads
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 WINTER = ["--from", "2013-01-10", "--to", "2013-02"]

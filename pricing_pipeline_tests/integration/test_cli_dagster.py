@@ -14,10 +14,8 @@ from pricing_pipeline.cli.dagster_runs import Location, Webserver
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
-
-template = sample_template
 
 FIRST, LAST = date(2013, 1, 10), date(2013, 2, 5)
 WINTER = ["--from", FIRST.isoformat(), "--to", LAST.isoformat()]

@@ -18,8 +18,10 @@ import typer.main
 
 from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
-from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.fixtures.database import TestServer, bare_template
 from pricing_pipeline_tests.support.patience import PATIENCE
+
+template = bare_template
 
 SLOW = {
     "sqlalchemy",

@@ -12,11 +12,10 @@ import pytest
 
 from pricing_pipeline.keys.sealing import new_key
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 CANARY = "canary-5ecret-0123456789"

@@ -6,9 +6,8 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, QUOTE, Core
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

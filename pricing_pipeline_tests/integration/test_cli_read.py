@@ -13,18 +13,9 @@ from pricing_pipeline.domain.answers import Answer, Document, Scalar
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    QUOTE,
-    Core,
-    in_zone,
-    midnight,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, in_zone, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 FEBRUARY = (date(2013, 2, 1), date(2013, 2, 28))

@@ -9,10 +9,9 @@ import pytest
 from sqlalchemy import make_url
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 URLS = {"dagster": "http://127.0.0.1:3000", "sandbox": "http://127.0.0.1:8100"}

@@ -16,11 +16,9 @@ from sqlalchemy import Connection, Engine, make_url, text
 from pricing_pipeline.cli.watch import Watch
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
-
-template = sample_template
 
 
 def watchers(core: Core) -> list[tuple[str, str, str]]:

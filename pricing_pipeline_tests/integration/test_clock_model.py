@@ -22,9 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, sample_template
-
-template = sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA
 
 START = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR, DAY = 3600, 86_400

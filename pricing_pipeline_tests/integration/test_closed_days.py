@@ -12,10 +12,9 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 WEEK = Window(date(2026, 3, 9), date(2026, 3, 15))

@@ -9,11 +9,9 @@ from sqlalchemy.exc import IntegrityError
 
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.refreshing import calls, is_idle, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
-
-template = sample_template
 
 COIN = "crypto_quote"
 

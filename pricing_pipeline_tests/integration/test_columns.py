@@ -19,9 +19,8 @@ from pricing_pipeline.domain.answers import Document, Observation
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers import PROVIDERS, fmp, mfapi, twelvedata, yahoo_series
 from pricing_pipeline.providers.base import Schema
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 COLUMNS = {

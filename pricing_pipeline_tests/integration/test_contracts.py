@@ -29,15 +29,12 @@ from pricing_pipeline_tests.fixtures.core import (
     TWELVEDATA,
     Core,
     rows_read,
-    sample_template,
+    symbols,
 )
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
-from pricing_pipeline_tests.integration.test_read_replica import Pair, pair
-from pricing_pipeline_tests.integration.test_roles import a_session
+from pricing_pipeline_tests.fixtures.logins import a_session
+from pricing_pipeline_tests.fixtures.replica import Pair
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
-
-template = sample_template
-replicated = pair
 
 DAY = 86_400
 WEEK = 7 * DAY
@@ -51,10 +48,6 @@ def patient(core: Core) -> Iterator[Connection]:
         connection.commit()
         yield connection
         connection.invalidate()
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:05}" for number in range(count)]
 
 
 def contents(core: Core, *but: str) -> dict[str, str]:
@@ -190,17 +183,17 @@ def test_contract_09_a_schedule_walks_by_key_and_misses_nobody(core: Core) -> No
     assert served == [f"{number:05}" for number in range(1, 1301)], "each once, and none left to luck"
 
 
-def test_contract_10_a_read_replica_is_refused(replicated: Pair) -> None:
+def test_contract_10_a_read_replica_is_refused(pair: Pair) -> None:
     work = [
         staleness.enqueue_due,
         staleness.run_duties,
         lambda c: task_queue.claim(c, TWELVEDATA, "w", 1, None),
     ]
     for one in work:
-        with replicated.primary.engine.begin() as primary:
+        with pair.primary.engine.begin() as primary:
             one(primary)
         refused = pytest.raises(ReadReplica, match="Point PRICING_DATABASE_URL at the primary")
-        with refused, replicated.standby.begin() as standby:
+        with refused, pair.standby.begin() as standby:
             one(standby)
 
 

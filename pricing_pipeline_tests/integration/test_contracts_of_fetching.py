@@ -24,24 +24,13 @@ from pricing_pipeline.errors import SettingsError
 from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import DEADLINE_SECONDS, Fetched, ProviderClient
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.fixtures.server import Connection, ScriptedServer
 from pricing_pipeline_tests.support.pages import ROOT
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
 from pricing_pipeline_tests.tools import provider_rules
-
-template = sample_template
 
 CODE = "118632"
 

@@ -20,10 +20,9 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.keys.sealing import Keyring, new_key
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 CANARY = "canary-5ecret-0123456789"
@@ -59,7 +58,7 @@ def test_a4_a_stored_key_is_opened_by_a_worker_and_by_nobody_without_the_master_
 
 
 def test_a4_what_is_swapped_between_rows_does_not_open(core: Core) -> None:
-    """FAULTS 20: whole rows, every part alone, and every group of parts."""
+    """Whole rows, every part alone, and every group of parts."""
     put(core.owner, "one", "first-of-two-secrets")
     put(core.owner, "two", "second-of-two-secrets")
     honest = opened(core.engine)

@@ -15,10 +15,9 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import drains, freshness, schedules, viewers
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")

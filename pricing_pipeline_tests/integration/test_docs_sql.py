@@ -13,14 +13,12 @@ import pytest
 from psycopg import errors
 from sqlalchemy import make_url
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
 from pricing_pipeline_tests.fixtures.embedded import ask
-from pricing_pipeline_tests.integration.test_embedded_roles import HARMFUL, LOCKS
-from pricing_pipeline_tests.integration.test_roles import a_login
+from pricing_pipeline_tests.fixtures.logins import a_login
+from pricing_pipeline_tests.support.harm import HARMFUL, LOCKS
 from pricing_pipeline_tests.support.pages import PAGES, ROOT, blocks, relative
-
-template = sample_template
 
 RUNBOOK = ROOT / "docs/operations.md"
 

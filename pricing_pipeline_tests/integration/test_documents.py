@@ -24,11 +24,10 @@ from pricing_pipeline.prices import documents
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 PROFILE, EARNINGS, FMP = "company_profile", "company_earnings", "fmp"

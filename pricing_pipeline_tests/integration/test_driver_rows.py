@@ -12,6 +12,9 @@ from pricing_pipeline.db import copying
 from pricing_pipeline.db.engine import driver_copy, driver_rows
 from pricing_pipeline.db.query_loader import driver_query
 from pricing_pipeline.errors import DatabaseError
+from pricing_pipeline_tests.fixtures.database import bare_template
+
+template = bare_template
 
 
 def test_what_is_written_belongs_to_the_transaction(engine: Engine) -> None:

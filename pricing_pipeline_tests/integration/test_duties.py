@@ -10,11 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 EVERY_MINUTE = {"clean_subscriptions", "repair_demand", "retire_tasks", "resolve_tasks"}

@@ -14,6 +14,7 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.db.roles import role_faults
 from pricing_pipeline_tests.fixtures.embedded import MakeServer, ask
+from pricing_pipeline_tests.support.harm import HARMFUL, LOCKS
 from pricing_pipeline_tests.tools.schema_page import SERVER_PAGE, server_rights
 
 
@@ -128,23 +129,6 @@ def person(server: EmbeddedServer, group: str, database: str = "pricing") -> str
         f"CREATE ROLE ann LOGIN PASSWORD '{url.password}' IN ROLE {group}",
     )
     return url.render_as_string(hide_password=False)
-
-
-LOCKS = [
-    f"SELECT pg_{attempt}advisory_{kind}lock{mode}({key})"
-    for attempt in ("", "try_")
-    for kind in ("", "xact_")
-    for mode in ("", "_shared")
-    for key in ("1", "1, 2")
-]
-HARMFUL = [
-    *LOCKS,
-    "DO $$ BEGIN END $$",
-    "SELECT pg_logical_emit_message(false, 'x', 'x')",
-    "SELECT pg_logical_emit_message(false, 'x', 'x'::bytea)",
-    "SELECT lo_create(0)",
-    "SET temp_file_limit = -1",
-]
 
 
 @pytest.mark.parametrize("group", ["pricing_client", "pricing_reader"])

@@ -14,11 +14,10 @@ from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MINUTE = 60

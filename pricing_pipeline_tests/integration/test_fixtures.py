@@ -8,7 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fixtures.database import Clock, TestServer
+from pricing_pipeline_tests.fixtures.database import Clock, TestServer, bare_template
+
+template = bare_template
 
 
 @pytest.mark.parametrize("run", [1, 2])

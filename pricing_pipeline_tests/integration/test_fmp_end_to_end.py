@@ -13,13 +13,11 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.prices import documents, price_reader
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import Reports, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 EARNINGS = "company_earnings"
 

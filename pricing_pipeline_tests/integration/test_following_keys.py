@@ -15,12 +15,10 @@ from pricing_pipeline.keys.clients import StoredKeys, open_clients
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.settings import Settings
 from pricing_pipeline.stack import missing_keys
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.patience import wait_until
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
-
-template = sample_template
 
 BASE = "canary-5ecret-0123456789"
 """What the sandbox takes for its key, also with -name behind it. Its log tells that name."""

@@ -12,10 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.outage_world import GRACE, START, TROUBLE, TTL, OutageWorld, freeze
-
-template = sample_template
 
 PAIRS = ("AAPL", "FB", "IBM")
 SECOND = timedelta(seconds=1)

@@ -18,10 +18,9 @@ from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.registry import calendars
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = Window(date(2026, 3, 2), date(2026, 3, 31))

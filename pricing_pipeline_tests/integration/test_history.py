@@ -16,10 +16,8 @@ from pricing_pipeline.domain.answers import Adjust
 from pricing_pipeline.errors import InvalidAdjustment, InvalidRange, PricingError
 from pricing_pipeline.prices import frames, price_reader
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 BAR = {"open": "10.10", "high": "19.90", "low": "9.80", "volume": "123456"}

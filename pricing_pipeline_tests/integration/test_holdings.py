@@ -10,10 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
 MINUTE, HOUR, DAY = 60, 3600, 86_400

@@ -1,4 +1,4 @@
-"""What one hostile answer can write is bounded by what was asked for (FAULTS 11), from the socket to the tables.
+"""What one hostile answer can write is bounded by what was asked for, from the socket to the tables.
 
 Of a symbol, one call stores a value, a revision or a doubt for each day that was asked for, and a hundred refused
 values and their number. The rest is a constant: the call, its task, its bytes.
@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.server import ScriptedServer
 from pricing_pipeline_tests.support.refreshing import is_idle, refreshing, work_until
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 FIRST, DAYS = date(2024, 1, 1), 31

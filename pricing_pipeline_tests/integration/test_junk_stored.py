@@ -14,9 +14,8 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.providers.fmp import Fmp
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 PROFILE = {"symbol": "AAPL", "companyName": "Apple", "currency": "USD", "exchange": "NASDAQ"}

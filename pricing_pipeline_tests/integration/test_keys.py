@@ -16,12 +16,11 @@ from pricing_pipeline.providers.configured import configured_clients, configured
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
 from pricing_pipeline.settings import Settings
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 
@@ -29,10 +28,6 @@ pytestmark = pytest.mark.usefixtures("still")
 def sandbox() -> Iterator[RunningSandbox]:
     with running_sandbox(credits_per_minute=8, credit_window="sliding") as sandbox:
         yield sandbox
-
-
-def symbols(count: int) -> list[str]:
-    return [f"S{number:04d}" for number in range(count)]
 
 
 def two_keys(core: Core) -> None:
@@ -142,7 +137,7 @@ def test_c1_a_delay_holds_between_the_calls_of_all_workers(core: Core, clock: Cl
 
 
 def test_c1_few_remaining_units_double_the_delay_until_the_pressure_ends(core: Core, clock: Clock) -> None:
-    """FAULTS part 3.12: doubled, not doubled again with each answer, and restored."""
+    """Doubled, not doubled again with each answer, and restored."""
     core.lift_limits(batch_size=1)
     core.rows("UPDATE pricing.data_collectors SET request_delay_ms = 20000")
     core.enqueue(QUOTE, *symbols(30))

@@ -11,11 +11,10 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, sample_template, windowed
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, a_call, windowed
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.yahoo_answers import NOW, chart, parse
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 DAYS = [day for n in range(46) if (day := date(2026, 10, 5) + timedelta(days=n)).weekday() < 5]

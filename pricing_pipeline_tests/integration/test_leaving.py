@@ -13,11 +13,9 @@ import pytest
 from sqlalchemy import Engine
 
 from pricing_pipeline.demand import schedules, viewers
-from pricing_pipeline_tests.fixtures.core import sample_template
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 PAIR = [("equity_quote", "AAPL")]

@@ -17,10 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from sqlalchemy import create_engine, text
 
 from pricing_pipeline.db.engine import make_engine
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, rows_read
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 USERS = ("ann", "bob")
 PAIRS = tuple((QUOTE, symbol) for symbol in ("AAPL", "FB", "IBM"))

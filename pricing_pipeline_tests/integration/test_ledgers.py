@@ -11,11 +11,10 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from pricing_pipeline_tests.fixtures.core import MFAPI, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 LEDGERS = (

@@ -18,11 +18,11 @@ from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.told_actions import day
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 SCHEME = "125497"
@@ -139,10 +139,6 @@ def test_f5_an_action_that_explains_nothing_releases_nothing(core: Core) -> None
     core.rows(entered, symbol=SCHEME, day=CHANGE)
     assert reviews.judge_anew(core.engine) == []
     assert held(core) == 805
-
-
-def day(number: int) -> date:
-    return date(2010, 3, number)
 
 
 PAST = {1: "400.00", 2: "404.00", 3: "402.00", 4: "410.00", 5: "102.50", 8: "103.00"}

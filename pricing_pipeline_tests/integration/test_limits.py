@@ -9,27 +9,13 @@ import pytest
 from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.domain.calls import Receipt
 from pricing_pipeline.queue import limits
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    in_zone,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, QUOTE, TWELVEDATA, Core, in_zone, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ZONES = ["UTC", "America/New_York", "Europe/London", "Asia/Kolkata"]
-
-
-def symbols(count: int, prefix: str = "S") -> list[str]:
-    return [f"{prefix}{number:04d}" for number in range(count)]
 
 
 def free_plan(core: Core) -> None:
@@ -281,7 +267,7 @@ def test_b10_the_largest_prefix_that_fits_is_admitted(small_quota: Core) -> None
 
 
 def test_b10_what_is_in_flight_counts_until_it_is_settled(small_quota: Core) -> None:
-    """FAULTS 13: the estimate until the answer, then what crossed the wire, more or less."""
+    """The estimate until the answer, then what crossed the wire, more or less."""
     used(small_quota, 90_000)
     small_quota.enqueue(QUOTE, *symbols(20))
     first = small_quota.claim_one()
@@ -348,7 +334,7 @@ def test_b12_bytes_are_booked_in_the_hour_of_their_answer(core: Core, clock: Clo
     assert [tuple(row) for row in booked] == [(NOON + timedelta(hours=1), 2, 4, 1000)]
 
 
-# Zones: FAULTS 16
+# Zones
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -10,10 +10,9 @@ from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 DAY = 86_400

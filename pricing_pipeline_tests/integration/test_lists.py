@@ -9,13 +9,11 @@ from sqlalchemy.exc import IntegrityError
 
 from pricing_pipeline.queue import limits
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import MFAPI, NAV, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import is_idle, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 SPRING = (date(2026, 1, 1), date(2026, 2, 28))
 LIST = "/mf/latest"

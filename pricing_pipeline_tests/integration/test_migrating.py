@@ -10,9 +10,8 @@ import pytest
 from pricing_pipeline.db import migrate
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.errors import DatabaseError
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MIGRATIONS = Path(migrate.__file__).parents[2] / "migrations"

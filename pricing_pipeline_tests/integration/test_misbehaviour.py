@@ -1,4 +1,4 @@
-"""FAULTS rows 11, 12 and 14, committed by the sandbox against the real client and store: no bad row is written."""
+"""Faults of providers, committed by the sandbox against the real client and store: no bad row is written."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from pricing_pipeline.providers import PROVIDERS
 from pricing_pipeline.providers.client import ProviderClient
 from pricing_pipeline.sandbox.calls import ProviderCall
 from pricing_pipeline.sandbox.recordings import Recordings
-from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.refresher import reset_sandbox
 from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.recordings import FOLDER, recorded_files
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
+sandbox = reset_sandbox
 
 PAIRS = ((QUOTE, "AAPL"), (DAILY, "AAPL"), (NAV, "118632"))
 
@@ -52,18 +53,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "ahead": {"kind": "ahead", "seconds": 10 * 86_400},
     "stale": {"kind": "stale", "seconds": 30 * 86_400},
 }
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[RunningSandbox]:
-    with running_sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def sandbox(shared: RunningSandbox) -> RunningSandbox:
-    shared.reset()
-    return shared
 
 
 def stored(core: Core) -> list[Any]:

@@ -17,22 +17,12 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.validation.knowledge import Doubt
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    QUOTE,
-    Core,
-    a_call,
-    midnight,
-    observation,
-    sample_template,
-    windowed,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, a_call, midnight, observation, windowed
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.refreshing import work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 YAHOO = "yahoo"
 

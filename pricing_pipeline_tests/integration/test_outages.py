@@ -12,12 +12,10 @@ from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.support.outage_world import GRACE, TTL, OutageWorld, freeze, fresh_world
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import running_sandbox
-
-template = sample_template
 
 Make = Callable[..., OutageWorld]
 
@@ -60,7 +58,7 @@ def all_back_off(world: OutageWorld) -> None:
 def test_g2_a8_an_outage_is_late_in_time_bounded_and_over_within_a_minute(
     world: Make, minutes: int, pairs: int, batch_size: int, trouble: str
 ) -> None:
-    """FAULTS 30. The invariant: calm only while every pair was confirmed within its TTL and 30 s.
+    """The invariant: calm only while every pair was confirmed within its TTL and 30 s.
 
     While the outage lasts the provider is asked once a minute at least, and about three times a minute at most once
     all have failed; a minute after its return every pair is fresh.

@@ -13,11 +13,9 @@ from sqlalchemy import Connection, text
 
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.prices import price_writer
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.support.sessions import joined, meanwhile
 from pricing_pipeline_tests.support.storing import next_call
-
-template = sample_template
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 AT = midnight(date(2010, 3, 2))

@@ -17,11 +17,10 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))

@@ -9,11 +9,10 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM, BARS = (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL")

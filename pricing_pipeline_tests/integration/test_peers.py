@@ -9,11 +9,9 @@ from decimal import Decimal
 import pytest
 
 from pricing_pipeline.domain.answers import Observation
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.integration.test_quarantine import bring, held, one_call
-
-template = sample_template
+from pricing_pipeline_tests.support.quarantining import bring, held, one_call
 
 AFTERNOON = timedelta(hours=20)
 

@@ -16,10 +16,7 @@ import pytest
 from psycopg import Connection
 
 from pricing_pipeline.db.query_loader import named
-from pricing_pipeline_tests.fixtures.core import sample_template
 from pricing_pipeline_tests.fixtures.database import TestServer
-
-template = sample_template
 
 TURNS = 8
 FILL = """
@@ -176,7 +173,6 @@ def test_b11_a_claim_writes_into_no_index_of_the_queue(filled: Connection[Any]) 
 
 
 def test_b8_a_claim_of_one_provider_does_not_wade_through_anothers(reads: Callable[..., Reads]) -> None:
-    """FAULTS 25."""
     seen = reads(CLAIM, "mfapi", 3)
     assert seen.scanned == set()
     assert seen.total < 600, "its own 500, which share a call"

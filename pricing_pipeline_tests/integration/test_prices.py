@@ -21,13 +21,11 @@ from pricing_pipeline_tests.fixtures.core import (
     midnight,
     observation,
     rows_read,
-    sample_template,
 )
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.storing import closes, next_call, versions
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))

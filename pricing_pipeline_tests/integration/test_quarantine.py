@@ -10,47 +10,17 @@ from typing import Any
 
 import pytest
 
-from pricing_pipeline.domain.answers import Adjust, Adjustment, Answer, Observation, RejectedValue
-from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.providers.client import Fetched
+from pricing_pipeline.domain.answers import Adjust, Adjustment, Observation, RejectedValue
 from pricing_pipeline.quarantine import held_values
-from pricing_pipeline.refresh import settling
-from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    QUOTE,
-    Core,
-    midnight,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.quarantining import BODY, bring, held, one_call
 from pricing_pipeline_tests.support.refreshing import refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
-
 MARCH = (date(2010, 3, 1), date(2010, 3, 31))
-BODY = b'{"close": "7250"}'
-
-
-def bring(core: Core, call: Call, *observations: Observation, body: bytes = BODY, **parts: Any) -> Tally:
-    """Settle a call as if its answer had brought these values."""
-    answer = Answer(observations=observations, **parts)
-    return settling.settle_answer(core.engine, call, Fetched(answer, 200, len(body), body=body))
-
-
-def one_call(core: Core, data_type: str, *symbols: str, days: tuple[date, date] | None = None) -> Call:
-    core.lift_limits()
-    core.enqueue(data_type, *symbols, days=days)
-    return core.claim_one()
-
-
-def held(core: Core) -> list[Any]:
-    return list(core.rows("SELECT * FROM pricing.quarantined_values ORDER BY value_id"))
 
 
 def quote(core: Core, price: str, symbol: str = "AAPL", **more: Any) -> Observation:
@@ -126,7 +96,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
 
 
 def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
-    """FAULTS 2: the quarantine is behind the fence like prices."""
+    """The quarantine is behind the fence like prices."""
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     call = one_call(core, QUOTE, "AAPL")
     core.release(call)
@@ -301,7 +271,7 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
 def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     core: Core, clock: Clock, sandbox: RunningSandbox, factor: int
 ) -> None:
-    """FAULTS 14: client, parser, judge and store together."""
+    """Client, parser, judge and store together."""
     with refreshing(core.engine, sandbox.url) as refresher:
         core.heartbeat("ann", (QUOTE, "AAPL"), (QUOTE, "IBM"))
         work_until(refresher, lambda: set(core.statuses().values()) == {"completed"})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 TRANSIENT = [
@@ -71,7 +70,7 @@ def test_a8_what_asking_again_cannot_help_dies_at_once(core: Core, kind: Failure
 
 
 def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, clock: Clock) -> None:
-    """FAULTS 3.14: the pair is still stale, yet the next check must not start it again."""
+    """The pair is still stale, yet the next check must not start it again."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for hours in (1, 2, 4, 8, 16, 24, 24):
         core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
@@ -209,7 +208,7 @@ def test_b11_recovery_takes_back_what_has_outlived_its_lease_only(core: Core, cl
 
 
 def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clock) -> None:
-    """FAULTS 19: attempts are counted at claim, so nobody has to report the death."""
+    """Attempts are counted at claim, so nobody has to report the death."""
     core.heartbeat("ann", (QUOTE, "AAPL"))
     for _ in range(4):
         core.claim_one()

@@ -1,4 +1,4 @@
-"""The queue against a model in plain dictionaries, in every order that Hypothesis can think of (FAULTS 21)."""
+"""The queue against a model in plain dictionaries, in every order that Hypothesis can think of."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from hypothesis.stateful import (
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA, sample_template
-
-template = sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, TWELVEDATA
 
 CADENCES = {QUOTE: 1, DAILY: 1440}
 SYMBOLS = ("AAPL", "FB", "IBM")

@@ -14,16 +14,10 @@ from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import ANSWERED, QUOTE, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import ANSWERED, QUOTE, Core, observation
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
-
-
-def claimed(core: Core, *symbols: str) -> Call:
-    core.enqueue(QUOTE, *symbols)
-    return core.claim_one()
 
 
 def settle(core: Core, call: Call, *values: Observation) -> int:
@@ -33,7 +27,7 @@ def settle(core: Core, call: Call, *values: Observation) -> int:
 
 def refreshed(core: Core, price: str, at: datetime) -> None:
     """AAPL and IBM have a price."""
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
         price_writer.store(connection, call, [observation(symbol, price, at) for symbol in call.symbols])
         task_queue.finish(connection, call, call.task_ids, ANSWERED)
@@ -42,7 +36,7 @@ def refreshed(core: Core, price: str, at: datetime) -> None:
 def test_b8_quotes_are_stored_finished_and_booked(core: Core) -> None:
     before = core.clock() - timedelta(minutes=5)
     refreshed(core, "100.00", before)
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     at = core.clock() - timedelta(seconds=1)
     values = [observation("AAPL", "101.50000", at), observation("IBM", "99.123450", at)]
     assert settle(core, call, *values) == 2
@@ -68,7 +62,9 @@ def test_b8_quotes_are_stored_finished_and_booked(core: Core) -> None:
 
 def test_b8_the_first_quote_of_an_instrument_verifies_it(core: Core) -> None:
     core.rows("UPDATE pricing.instruments SET verified_at = NULL, currency = NULL")
-    assert settle(core, call := claimed(core, "AAPL"), observation("AAPL", "0.128348", core.clock())) == 1
+    assert (
+        settle(core, call := core.claimed(QUOTE, "AAPL"), observation("AAPL", "0.128348", core.clock())) == 1
+    )
     assert core.one("SELECT currency FROM pricing.instruments WHERE symbol = 'AAPL'") == "USD"
     assert core.one("SELECT verified_at IS NOT NULL FROM pricing.instruments WHERE symbol = 'AAPL'")
     latest = core.latest("AAPL")
@@ -80,7 +76,7 @@ def test_b8_the_first_quote_of_an_instrument_verifies_it(core: Core) -> None:
 def test_f3_the_same_quote_again_confirms_it_and_writes_no_history(core: Core) -> None:
     at = core.clock() - timedelta(minutes=5)
     refreshed(core, "100.00", at)
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     assert settle(core, call, *[observation(symbol, "100.000", at) for symbol in call.symbols]) == 0
     assert core.one("SELECT count(*) FROM pricing.price_history") == 2
     assert (
@@ -95,7 +91,7 @@ def test_f3_the_same_quote_again_confirms_it_and_writes_no_history(core: Core) -
 
 
 def test_b8_of_a_call_that_lost_a_task_only_the_other_quotes_are_stored(core: Core) -> None:
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
         task_queue.cancel(connection, [core.task("IBM").id])
     values = [observation(symbol, "5.00", core.clock()) for symbol in call.symbols]
@@ -113,7 +109,7 @@ def test_b18_a_quote_that_is_not_believed_leaves_its_neighbour_alone(
 ) -> None:
     now = core.clock()
     refreshed(core, "100.00", now - timedelta(minutes=5))
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     doubtful = replace(observation("IBM", price, now), currency=currency)
     assert settle(core, call, observation("AAPL", "100.10", now), doubtful) == 1
     prices = {symbol: core.latest(symbol) for symbol in call.symbols}

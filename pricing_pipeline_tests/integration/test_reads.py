@@ -10,11 +10,10 @@ import pytest
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")
@@ -47,7 +46,7 @@ def test_a10_a_read_answers_what_is_stored_and_queues_what_is_stale(core: Core, 
 
 
 def test_a10_a_read_neither_writes_nor_locks_while_the_price_is_on_its_way(core: Core, clock: Clock) -> None:
-    """FAULTS 3.13: a transaction gets an id with its first write or row lock; these get none."""
+    """A transaction gets an id with its first write or row lock; these get none."""
     core.read("AAPL")
 
     def writes() -> bool:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 YAHOO = "yahoo_daily"

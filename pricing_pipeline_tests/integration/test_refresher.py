@@ -24,31 +24,12 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import price_reader
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.tally import Tally
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
-from pricing_pipeline_tests.support.refreshing import (
-    Reports,
-    calls,
-    holding,
-    is_idle,
-    refreshing,
-    symbols,
-    work_until,
-)
+from pricing_pipeline_tests.support.refreshing import Reports, calls, holding, is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
 
 FIVE = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
 THIRTEEN_YEARS = Window(date(2000, 3, 1), date(2013, 2, 28))

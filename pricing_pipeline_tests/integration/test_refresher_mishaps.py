@@ -14,23 +14,11 @@ from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import PlanRestricted
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    FX,
-    MFAPI,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
-from pricing_pipeline_tests.support.refreshing import Reports, is_idle, refreshing, symbols, work_until
+from pricing_pipeline_tests.support.refreshing import Reports, is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 from pricing_pipeline_tests.tools.audit import audit
-
-template = sample_template
-
 
 # Providers that misbehave
 
@@ -38,7 +26,7 @@ template = sample_template
 def test_b16_a_throttled_provider_delays_no_other_and_is_left_alone(
     core: Core, sandbox: RunningSandbox, refresher: Refresher
 ) -> None:
-    """FAULTS 25: 2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
+    """2,000 throttled tasks lie before 200 free ones, which are done in seconds."""
     core.rows("UPDATE pricing.provider_limits SET units = 100000")
     core.rows("UPDATE pricing.data_collectors SET max_in_flight = 5")
     sandbox.behave("throttle", provider=TWELVEDATA, retry_after="120")
@@ -165,7 +153,7 @@ def test_b8_a_refusal_of_a_whole_batch_is_narrowed_down_to_the_symbol_it_means(
 def test_b18_one_bad_symbol_costs_the_others_of_its_call_nothing(
     core: Core, sandbox: RunningSandbox, refresher: Refresher, fault: dict[str, Any]
 ) -> None:
-    """FAULTS 14: what cannot be true, or is about something else, is refused; its neighbours are stored."""
+    """What cannot be true, or is about something else, is refused; its neighbours are stored."""
     core.heartbeat("ann", *((QUOTE, symbol) for symbol in ("AAPL", "BAD", "IBM")))
     sandbox.behave(**fault, symbols="BAD")
     work_until(refresher, is_idle(core))

@@ -23,10 +23,9 @@ from pricing_pipeline.refresh import settling
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.validation.knowledge import Doubt, Known, Point
 from pricing_pipeline.validation.plausibility import judge
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -14,13 +14,11 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.providers.configured import SANDBOX_KEY
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
-from pricing_pipeline_tests.integration.test_roles import a_login
+from pricing_pipeline_tests.fixtures.logins import a_login
 from pricing_pipeline_tests.support.refreshing import is_idle, refreshing, work_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
-
-template = sample_template
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
-
-template = sample_template
 
 NOW = datetime(2026, 6, 10, 12, 0, tzinfo=UTC)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 SECOND, THIRD = "second", "third"

@@ -8,12 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.integration.test_roles import a_login, a_session
+from pricing_pipeline_tests.fixtures.logins import a_login, a_session
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 TABLES = (
@@ -29,14 +28,6 @@ TABLES = (
 
 def counted(core: Core) -> dict[str, Any]:
     return {table: core.one(f"SELECT count(*) FROM pricing.{table}") for table in TABLES}
-
-
-def caps(core: Core, per_user: int, per_minute: int) -> None:
-    core.rows(
-        "UPDATE pricing.user_caps SET pairs_per_user = :per_user, new_pairs_per_minute = :per_minute",
-        per_user=per_user,
-        per_minute=per_minute,
-    )
 
 
 @pytest.mark.parametrize("role", ["pricing_client", "pricing_reader"])
@@ -62,7 +53,7 @@ def test_b7_what_nobody_knows_leaves_nothing_when_it_is_read(
 def test_b7_what_is_known_leaves_one_view_of_each_and_reads_within_the_caps(
     core: Core, server: TestServer, database_url: str
 ) -> None:
-    caps(core, 10, 10)
+    core.cap(10, 10)
     core.rows(
         "INSERT INTO pricing.data_type_registry (data_type, fetcher, default_ttl_minutes)"
         " VALUES ('earned', 'earnings', 60)"
@@ -88,7 +79,7 @@ def test_b7_sessions_of_one_client_that_begin_at_once_keep_its_cap_on_pairs(
     core: Core, server: TestServer, database_url: str, act: str, table: str
 ) -> None:
     """Counted before one session waited for the other, nine of six pairs each made 54 of 10."""
-    caps(core, 10, 10_000)
+    core.cap(10, 10_000)
     outcomes: list[str] = []
     barrier = threading.Barrier(9)
 

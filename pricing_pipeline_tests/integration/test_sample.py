@@ -7,6 +7,9 @@ from typing import Any
 import psycopg
 
 from pricing_pipeline import sample
+from pricing_pipeline_tests.fixtures.database import bare_template
+
+template = bare_template
 
 
 def counts(connection: psycopg.Connection[Any]) -> tuple[int, ...]:

@@ -18,20 +18,11 @@ import pytest
 
 from pricing_pipeline.errors import SupervisorError
 from pricing_pipeline.sandbox.server import SandboxSettings, listen, serve
+from pricing_pipeline_tests.fixtures.refresher import reset_sandbox
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
-
-@pytest.fixture(scope="module")
-def shared():
-    with running_sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def sandbox(shared):
-    shared.reset()
-    return shared
+sandbox = reset_sandbox
 
 
 get, post = partial(httpx.get, timeout=PATIENCE), partial(httpx.post, timeout=PATIENCE)

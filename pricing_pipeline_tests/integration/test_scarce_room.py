@@ -13,10 +13,9 @@ from sqlalchemy import text
 from pricing_pipeline.demand import schedules, viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 SIZE = 1000
@@ -53,11 +52,6 @@ def by_yahoo(core: Core, symbols: list[str]) -> None:
         " SELECT 'mf_nav', unnest(CAST(:symbols AS text[])), 'yahoo', 1",
         symbols=symbols,
     )
-
-
-def slot(core: Core) -> int | None:
-    with core.engine.begin() as connection:
-        return schedules.enqueue_scheduled(connection, NAV)
 
 
 def live(core: Core) -> list[str]:
@@ -97,7 +91,7 @@ def backlog(core: Core, provider: str, count: int) -> None:
 def test_b14_the_backlog_of_one_provider_stops_no_schedule_of_another(core: Core) -> None:
     symbols = funds(core, 20)
     backlog(core, TWELVEDATA, 1000)
-    assert slot(core) == 20
+    assert core.enqueue_scheduled(NAV) == 20
     assert set(symbols) <= set(live(core))
     assert waiting(core) == {}
 
@@ -109,7 +103,7 @@ def test_b14_a_schedule_that_waits_for_its_own_provider_says_so(core: Core, cli:
         "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('mfapi', 'default', false)"
         " ON CONFLICT (provider, key_name) DO UPDATE SET is_active = false"
     )
-    assert slot(core) == 0
+    assert core.enqueue_scheduled(NAV) == 0
     assert waiting(core) == {NAV: 20}
     said = "20 instruments of mf_nav wait for their schedule: 1,000 tasks of mfapi are live already"
     assert said in cli("status").stdout
@@ -127,7 +121,7 @@ def test_b14_what_waits_for_quota_is_told_everywhere_for_as_long_as_it_waits(
     symbols = funds(core, 5)
     by_yahoo(core, symbols)
     core.use_quota(91_000, YAHOO)
-    slot(core)
+    core.enqueue_scheduled(NAV)
     for _ in range(3):
         clock.advance(86_400)
         core.enqueue_due()
@@ -144,7 +138,7 @@ def test_b14_slots_that_met_a_spent_quota_are_made_up_for_once(core: Core, clock
     core.use_quota(96_000, MFAPI)
     core.one("SELECT pricing.watch_providers()")
     for _ in range(4):
-        slot(core)
+        core.enqueue_scheduled(NAV)
         clock.advance(86_400)
         core.use_quota(96_000, MFAPI)
         core.enqueue_due()
@@ -163,7 +157,7 @@ def test_b14_what_was_put_off_is_not_fetched_where_somebody_else_did(core: Core,
     symbols = funds(core, 4)
     by_yahoo(core, symbols)
     core.use_quota(91_000, YAHOO)
-    slot(core)
+    core.enqueue_scheduled(NAV)
     clock.advance(30)
     fetch(core, symbols[0])
     core.use_quota(0, YAHOO)
@@ -184,7 +178,7 @@ def test_b14_a_schedule_without_a_provider_waits_for_one(core: Core, clock: Cloc
     funds(core, 10)
     core.rows(off.format("false"))
     for _ in range(3):
-        assert slot(core) == 0
+        assert core.enqueue_scheduled(NAV) == 0
         clock.advance(3600)
     assert core.one("SELECT count(*) FROM pricing.api_call_queue_dead") == 0
     assert waiting(core) == {NAV: 10}
@@ -200,7 +194,7 @@ def test_b14_a_verified_fund_that_became_unknown_is_asked_for_once_a_week(core: 
     )
     asked = 0
     for _ in range(28):
-        asked += slot(core) or 0
+        asked += core.enqueue_scheduled(NAV) or 0
         for call in core.claim(MFAPI):
             core.fail(call, FailureKind.UNKNOWN_SYMBOL)
             core.settle(call, 100, "failed", kind=FailureKind.UNKNOWN_SYMBOL)
@@ -320,7 +314,7 @@ def test_b14_each_fund_is_asked_for_once_by_its_last_slot_as_soon_as_its_provide
     for step, provider in [*steps, ("free", MFAPI), ("free", YAHOO)]:
         clock.advance(1)
         if step == "slot":
-            slot(core)
+            core.enqueue_scheduled(NAV)
             owed.update(symbols)
         elif step == "free":
             free(provider)

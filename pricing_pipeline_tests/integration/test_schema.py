@@ -6,7 +6,10 @@ import psycopg
 
 from pricing_pipeline.db.query_loader import named
 from pricing_pipeline_tests.fixtures.core import Core
+from pricing_pipeline_tests.fixtures.database import bare_template
 from pricing_pipeline_tests.tools.schema_page import PAGE, written
+
+template = bare_template
 
 
 def test_b26_the_page_shows_the_database_as_it_is(owner_url: str) -> None:

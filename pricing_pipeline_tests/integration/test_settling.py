@@ -20,17 +20,10 @@ from pricing_pipeline_tests.fixtures.core import (
     Core,
     observation,
     rows_read,
-    sample_template,
 )
 from pricing_pipeline_tests.tools.audit import audit
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
-
-
-def claimed(core: Core, *symbols: str) -> Call:
-    core.enqueue(QUOTE, *symbols)
-    return core.claim_one()
 
 
 def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | None:
@@ -41,7 +34,7 @@ def settle(core: Core, call: Call, price: str = "5.00") -> tuple[int, int] | Non
 
 
 def test_b8_one_statement_stores_finishes_and_books(core: Core) -> None:
-    assert settle(core, claimed(core, "AAPL", "IBM")) == (2, 0)
+    assert settle(core, core.claimed(QUOTE, "AAPL", "IBM")) == (2, 0)
     assert core.statuses() == {"AAPL": "completed", "IBM": "completed"}
     latest = core.latest("IBM")
     assert latest is not None
@@ -53,7 +46,7 @@ def test_b8_one_statement_stores_finishes_and_books(core: Core) -> None:
 
 def test_b8_a_claim_that_lost_one_task_stores_none_that_way(core: Core) -> None:
     """The others are settled one step after the other, as any answer that is not good throughout."""
-    call = claimed(core, "AAPL", "IBM")
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     with core.engine.begin() as connection:
         task_queue.cancel(connection, [core.task("IBM").id])
     assert settle(core, call) is None
@@ -69,8 +62,8 @@ def test_b8_a_claim_that_lost_one_task_stores_none_that_way(core: Core) -> None:
 
 
 def test_f3_a_price_older_than_the_stored_one_undoes_the_statement(core: Core) -> None:
-    settle(core, claimed(core, "IBM"))
-    call = claimed(core, "AAPL", "IBM")
+    settle(core, core.claimed(QUOTE, "IBM"))
+    call = core.claimed(QUOTE, "AAPL", "IBM")
     values = [observation(symbol, "6.00", core.clock() - timedelta(hours=1)) for symbol in call.symbols]
     with core.engine.connect() as connection:
         known = known_values.load(connection, call, values)
@@ -91,7 +84,7 @@ def test_a9_what_values_are_judged_by_is_found_without_reading_all_prices(core: 
         " SELECT 'equity_quote', 'S' || n, timestamptz '2026-01-01', 100, 2, 'twelvedata', 1, pricing.clock(), '1.00'"
         " FROM generate_series(1, 5000) AS n"
     )
-    call = claimed(core, *(f"S{number}" for number in range(1, 51)))
+    call = core.claimed(QUOTE, *(f"S{number}" for number in range(1, 51)))
     assert call.fetcher is Fetcher.QUOTE
     values = [observation(symbol, "1.01", core.clock()) for symbol in call.symbols]
     with core.engine.begin() as connection:

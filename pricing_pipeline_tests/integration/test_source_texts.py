@@ -14,13 +14,9 @@ from pricing_pipeline.domain.answers import Answer, Observation
 from pricing_pipeline.prices import price_writer
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation, sample_template
-from pricing_pipeline_tests.integration.test_bars_stored import bars_of
-from pricing_pipeline_tests.support.storing import next_call
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
+from pricing_pipeline_tests.support.storing import MARCH, bars_of, next_call
 
-template = sample_template
-
-MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 SPELLED = (
     "SELECT observed_at, coalesce(source_text, (amount * ('1e-' || scale)::numeric)::text) AS spelled,"
     " source_text FROM pricing.price_history ORDER BY observed_at"

@@ -13,10 +13,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.demand import staleness
-from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM = (QUOTE, "AAPL"), (QUOTE, "IBM")

@@ -14,11 +14,9 @@ from pricing_pipeline.db.engine import make_engine
 from pricing_pipeline.demand import viewers
 from pricing_pipeline.demand.subscriptions import MOST_PAIRS, SubscriptionManager
 from pricing_pipeline.errors import PricingError
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE
 from pricing_pipeline_tests.fixtures.database import Clock, TestServer
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
-
-template = sample_template
 
 AAPL, IBM, BARS = (QUOTE, "AAPL"), (QUOTE, "IBM"), (DAILY, "AAPL")
 

@@ -15,9 +15,7 @@ from pricing_pipeline.demand import viewers
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.providers.currencies import CURRENCIES
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core, observation, sample_template
-
-template = sample_template
+from pricing_pipeline_tests.fixtures.core import FX, NAV, QUOTE, Core, observation
 
 COIN = "crypto_quote"
 

@@ -17,10 +17,8 @@ from pricing_pipeline.errors import ProviderDown
 from pricing_pipeline.providers.client import Fetched, ProviderClient
 from pricing_pipeline.queue import fair_order
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE
-
-template = sample_template
 
 PROVIDERS = ("alpha", "beta", "gamma", "omega")
 

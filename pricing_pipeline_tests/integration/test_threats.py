@@ -26,10 +26,8 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.refresh.settling import settle_answer
 from pricing_pipeline.settings import Settings
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, observation, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.server import ScriptedServer
-
-template = sample_template
 
 CANARY = "canary-5ecret-0123456789"
 

@@ -8,11 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 DAY = 86_400

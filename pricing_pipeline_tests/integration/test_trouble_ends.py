@@ -11,12 +11,9 @@ from sqlalchemy import text
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.outage_world import OutageWorld, freeze, fresh_world
-from pricing_pipeline_tests.support.refreshing import symbols
-
-template = sample_template
 
 Make = Callable[..., OutageWorld]
 

@@ -11,18 +11,8 @@ from pricing_pipeline.domain.answers import Answer, Observation
 from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import reviews
 from pricing_pipeline.refresh import settling
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    QUOTE,
-    Core,
-    a_call,
-    midnight,
-    observation,
-    sample_template,
-    windowed,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, a_call, midnight, observation, windowed
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 FIRST = date(2012, 3, 5)

@@ -7,11 +7,10 @@ import threading
 import psycopg
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.patience import PATIENCE
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 EUR = (FX, "EUR/USD")

@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.db.errors import reason
-from pricing_pipeline.demand import backfills, schedules
+from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Backfill
 from pricing_pipeline.domain.answers import FailureKind
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import DAILY, MFAPI, NAV, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 YEAR = Window(date(2012, 1, 2), date(2012, 12, 28))
@@ -45,11 +44,6 @@ def plan(core: Core, *symbols: str) -> Backfill:
     return Refresher(core.engine, {}, worker="planner").plan_backfill(DAILY, YEAR, list(symbols) or None)
 
 
-def begin(core: Core) -> int | None:
-    with core.engine.begin() as connection:
-        return schedules.enqueue_scheduled(connection, NAV)
-
-
 def live(core: Core) -> set[str]:
     return {row.symbol for row in core.rows("SELECT symbol FROM pricing.api_call_queue_live")}
 
@@ -64,7 +58,7 @@ def refuse(core: Core, provider: str) -> None:
 
 def test_b14_instruments_that_nobody_has_verified_are_walked_over(core: Core) -> None:
     only(core, "100001", "100002", asset_class="fund")
-    assert begin(core) == 2
+    assert core.enqueue_scheduled(NAV) == 2
     assert live(core) == {"100001", "100002"}
 
 
@@ -77,12 +71,12 @@ def test_g6_a_backfill_of_a_whole_type_asks_for_what_nobody_has_verified(core: C
 def test_b14_an_unknown_symbol_fails_once_and_says_so(core: Core, clock: Clock) -> None:
     """Until a person retries it or changes a route: then it is asked for once more."""
     only(core, "100001", asset_class="fund")
-    assert begin(core) == 1
+    assert core.enqueue_scheduled(NAV) == 1
     refuse(core, MFAPI)
     (failed,) = core.tasks("100001")
     assert (failed.status, failed.failure_kind) == ("failed", "unknown_symbol")
     clock.advance(86_400)
-    assert begin(core) == 0
+    assert core.enqueue_scheduled(NAV) == 0
     assert core.one("SELECT pricing.left_out('mf_nav')") == {"unknown_symbol": 1}
     assert core.one("SELECT state FROM pricing.why_old('mf_nav', '100001')") == "unknown_symbol"
     core.rows(
@@ -91,17 +85,17 @@ def test_b14_an_unknown_symbol_fails_once_and_says_so(core: Core, clock: Clock) 
     )
     assert core.one("SELECT pricing.left_out('mf_nav')") == {}
     clock.advance(86_400)
-    assert begin(core) == 1
+    assert core.enqueue_scheduled(NAV) == 1
 
 
 def test_b14_an_instrument_that_was_answered_before_is_asked_for_again(core: Core, clock: Clock) -> None:
     """A provider that forgets a symbol for a night must not end its prices for good."""
     only(core, "100001", asset_class="fund")
     core.rows("UPDATE pricing.instruments SET verified_at = pricing.clock() WHERE symbol = '100001'")
-    assert begin(core) == 1
+    assert core.enqueue_scheduled(NAV) == 1
     refuse(core, MFAPI)
     clock.advance(86_400)
-    assert begin(core) == 1
+    assert core.enqueue_scheduled(NAV) == 1
 
 
 def test_g6_who_names_a_symbol_has_it_asked_for_once_more(core: Core) -> None:
@@ -187,7 +181,7 @@ def test_b14_what_is_asked_for_and_what_is_left_out_are_the_whole_universe(
     asked = {symbol for symbol, kind in symbols.items() if kind in ("plain", "verified", "forgotten")}
     counts = Counter(kinds)
     reasons = {"paused": counts["paused"] + counts["manual"], "unknown_symbol": counts["unknown"]}
-    assert begin(core) == len(asked)
+    assert core.enqueue_scheduled(NAV) == len(asked)
     assert live(core) == asked
     core.rows("DELETE FROM pricing.api_call_queue_live")
     planned = Refresher(core.engine, {}, worker="planner").plan_backfill(NAV, YEAR)

@@ -11,7 +11,9 @@ from sqlalchemy import make_url
 
 from pricing_pipeline.db import migrate
 from pricing_pipeline.errors import LockHeld
-from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.fixtures.database import TestServer, bare_template
+
+template = bare_template
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('pricing.migrate', 0))"
 

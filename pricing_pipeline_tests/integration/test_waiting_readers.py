@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 AAPL, IBM, EURO, FUND = (QUOTE, "AAPL"), (QUOTE, "IBM"), (FX, "EUR/USD"), (NAV, "120503")

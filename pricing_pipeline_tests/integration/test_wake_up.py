@@ -12,11 +12,9 @@ import pytest
 
 from pricing_pipeline.db.wakeup import WakeUp
 from pricing_pipeline.refresh.refresher import Refresher
-from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
 from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 from pricing_pipeline_tests.support.refreshing import work_until
-
-template = sample_template
 
 OF_LISTENERS = (
     " FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN pricing_work%'"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pricing_pipeline.demand import drains, schedules
+from pricing_pipeline.demand import drains
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline_tests.fixtures.core import NAV, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import NAV, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 
@@ -22,11 +21,6 @@ def funds(core: Core) -> list[str]:
         " SELECT 'fund', lpad(n::text, 5, '0'), pricing.clock() FROM generate_series(1, 1700) AS n"
     )
     return [f"{number:05}" for number in range(1, 1701)]
-
-
-def begin(core: Core) -> int | None:
-    with core.engine.begin() as connection:
-        return schedules.enqueue_scheduled(connection, NAV)
 
 
 def queued(core: Core) -> list[str]:
@@ -48,7 +42,7 @@ def is_walking(core: Core) -> bool:
 
 
 def test_b14_a_walk_goes_in_chunks_and_waits_at_a_thousand_tasks(core: Core, funds: list[str]) -> None:
-    assert begin(core) == 500
+    assert core.enqueue_scheduled(NAV) == 500
     assert core.enqueue_due() == 500
     assert core.enqueue_due() == 0, "a thousand are queued"
     assert queued(core) == funds[:1000]
@@ -68,13 +62,13 @@ def test_b14_backfills_do_not_hold_a_walk_up(core: Core, funds: list[str]) -> No
         " SELECT 'equity_daily', 'S' || n, 'twelvedata', -2, '2010-01-01', '2010-01-31'"
         " FROM generate_series(1, 3000) AS n"
     )
-    assert begin(core) == 500
+    assert core.enqueue_scheduled(NAV) == 500
     assert core.enqueue_due() == 500
 
 
 def test_b14_viewers_go_first_while_a_walk_is_under_way(core: Core, funds: list[str]) -> None:
     core.heartbeat("ann", *((NAV, f"9{number:04}") for number in range(800)))
-    assert begin(core) == 200, "what people want of the same provider counts, too"
+    assert core.enqueue_scheduled(NAV) == 200, "what people want of the same provider counts, too"
     core.rows("UPDATE pricing.api_call_queue_live SET priority = 0 WHERE symbol LIKE '9%'")
     core.heartbeat("ann", (NAV, funds[-1]))
     assert core.one("SELECT max(priority) FROM pricing.api_call_queue_live WHERE provider = 'mfapi'") == 1
@@ -83,13 +77,13 @@ def test_b14_viewers_go_first_while_a_walk_is_under_way(core: Core, funds: list[
 
 
 def test_b14_the_next_slot_lets_a_walk_go_on_where_it_is(core: Core, funds: list[str], clock: Clock) -> None:
-    """FAULTS 3.11: else a slow queue would never see the instruments at the end."""
-    begin(core)
+    """Else a slow queue would never see the instruments at the end."""
+    core.enqueue_scheduled(NAV)
     core.enqueue_due()
     seen = queued(core)
     drop(core, 1000)
     clock.advance(3600)
-    assert begin(core) == 500
+    assert core.enqueue_scheduled(NAV) == 500
     seen += queued(core)
     for _ in range(10):
         drop(core, 1000)
@@ -107,17 +101,17 @@ def test_b14_a_walk_takes_active_instruments_that_do_not_back_off(core: Core, cl
     core.clean()
     core.rows("DELETE FROM pricing.api_call_queue_live")
     core.pause("119551")
-    assert begin(core) == 3
+    assert core.enqueue_scheduled(NAV) == 3
     assert queued(core) == ["120841", "125497", "999999"]
 
 
 def test_b14_a_walk_ends_with_its_type(core: Core, funds: list[str]) -> None:
-    begin(core)
+    core.enqueue_scheduled(NAV)
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'mf_nav'")
     assert not is_walking(core)
     assert core.enqueue_due() == 0
     assert queued(core) == []
-    assert begin(core) is None
+    assert core.enqueue_scheduled(NAV) is None
 
 
 def test_b14_one_walk_that_fails_does_not_stop_the_others(core: Core, funds: list[str]) -> None:

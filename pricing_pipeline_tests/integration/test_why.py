@@ -14,19 +14,10 @@ from pricing_pipeline.providers.client import Fetched
 from pricing_pipeline.quarantine import held_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import (
-    DAILY,
-    NAV,
-    QUOTE,
-    TWELVEDATA,
-    Core,
-    observation,
-    sample_template,
-)
+from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
 from pricing_pipeline_tests.fixtures.database import Clock
 from pricing_pipeline_tests.support.pages import ROOT
 
-template = sample_template
 pytestmark = pytest.mark.usefixtures("still")
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from pricing_pipeline_tests.fixtures.core import sample_template
 from pricing_pipeline_tests.fixtures.dagster import (
     dagster_home,
     dagster_url,
@@ -13,9 +12,7 @@ from pricing_pipeline_tests.fixtures.dagster import (
     stage,
 )
 
-template = sample_template
-
-__all__ = ["dagster_home", "dagster_url", "environment", "sample_template", "stage", "template"]
+__all__ = ["dagster_home", "dagster_url", "environment", "stage"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from pricing_pipeline.defs.schedules import MissedSlots
 from pricing_pipeline.defs.snapshot import RegistrySnapshot
 from pricing_pipeline.domain.data_types import DataType, Fetcher
-from pricing_pipeline_tests.fixtures.core import NAV, Core
+from pricing_pipeline_tests.fixtures.core import NAV, Core, utc
 from pricing_pipeline_tests.fixtures.dagster import Stage
 from pricing_pipeline_tests.fixtures.database import Clock
 
@@ -19,10 +19,6 @@ FUNDS = {"118632", "119551", "120841", "125497"}
 SENSOR = "refresh_watched"
 
 pytestmark = pytest.mark.usefixtures("still")
-
-
-def utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def served(core: Core) -> datetime:

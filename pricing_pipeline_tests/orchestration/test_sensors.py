@@ -68,7 +68,7 @@ def test_g3_a_subscription_leads_to_a_drain(stage: Stage, core: Core) -> None:
 def test_g3_a_database_that_is_ahead_of_dagster_names_no_month_to_come(
     stage: Stage, core: Core, clock: Clock
 ) -> None:
-    """FAULTS 15: at the turn of a month, clocks that differ by a second do."""
+    """At the turn of a month, clocks that differ by a second do."""
     clock.advance(32 * 86_400)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     months = [this_month()]

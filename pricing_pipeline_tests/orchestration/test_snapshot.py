@@ -1,4 +1,4 @@
-"""Definitions never depend on a live database (FAULTS 23): last good copy, handed-on copy, and the reload."""
+"""Definitions never depend on a live database: last good copy, handed-on copy, and the reload."""
 
 from __future__ import annotations
 

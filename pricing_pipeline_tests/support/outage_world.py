@@ -25,8 +25,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline.refresh.settling import settle_failure
-from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core
-from pricing_pipeline_tests.support.refreshing import symbols
+from pricing_pipeline_tests.fixtures.core import QUOTE, TWELVEDATA, Core, symbols
 
 START = datetime(2026, 3, 10, 15, tzinfo=UTC)
 TTL, GRACE = timedelta(minutes=1), timedelta(seconds=30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,12 @@ def recorded_files(provider: str) -> set[str]:
     if not folder.is_dir():
         pytest.skip("the recorded answers (../shared/fixtures) are not on this machine")
     return {path.name for path in folder.iterdir() if not path.name.endswith(".meta.json")}
+
+
+def recorded_json(provider: str, file: str) -> Any:
+    """What a recorded body says."""
+    recorded_files(provider)
+    return json.loads((FOLDER / provider / file).read_text())
 
 
 def recorded(provider: str, file: str) -> Response:

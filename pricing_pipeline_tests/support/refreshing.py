@@ -89,10 +89,6 @@ def work_until(refresher: Refresher, is_done: Callable[[], bool]) -> None:
     refresher._work_until(is_over)
 
 
-def symbols(count: int) -> list[str]:
-    return [f"S{number:04d}" for number in range(count)]
-
-
 def is_idle(core: Core) -> Callable[[], bool]:
     """Nothing is pending or in work."""
     return lambda: core.one(

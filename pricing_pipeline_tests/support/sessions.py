@@ -1,4 +1,4 @@
-"""Two sessions at once, in an order that a test decides."""
+"""Sessions at once: two in an order that a test decides, or many that begin together."""
 
 from __future__ import annotations
 
@@ -44,3 +44,23 @@ def joined(thread: threading.Thread, faults: list[BaseException]) -> None:
     assert not thread.is_alive(), "the other session still waits"
     if faults:
         raise faults[0]
+
+
+def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
+    """Run `work` in threads that begin together; returns what they raised."""
+    barrier, faults = threading.Barrier(count), []
+
+    def run(number: int) -> None:
+        try:
+            barrier.wait(PATIENCE)
+            work(number)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10 * PATIENCE)
+        assert not thread.is_alive()
+    return faults

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import zip_longest
 from typing import Any
 
+from pricing_pipeline.domain.bars import Bars
 from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers import flat
+from pricing_pipeline.providers.values import plain_bars
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, TWELVEDATA, Core
 
+MARCH = (date(2010, 3, 1), date(2010, 3, 31))
 PROVIDERS = {NAV: "mfapi"}
 
 
@@ -29,3 +36,23 @@ def versions(core: Core, table: str = "price_history") -> Sequence[Any]:
 def closes(core: Core, symbol: str = "AAPL", data_type: str = DAILY) -> dict[date, str]:
     found = core.history(symbol, data_type, date(1990, 1, 1), date(2100, 1, 1))
     return {bar.observed_at.date(): str(bar.close) for bar in found}
+
+
+def bars_of(
+    *closes: str,
+    first: date = date(2010, 3, 1),
+    symbol: str = "AAPL",
+    volumes: Sequence[str] = (),
+    second: Mapping[str, str] = {},
+) -> Bars:
+    """Bars by columns, a day each; parts of the second day may be something else."""
+    rows = [
+        {"date": str(first + timedelta(days=number)), "open": close, "high": "99.00000", "low": "0.50000"}
+        | {"close": close, "volume": volume}
+        for number, (close, volume) in enumerate(zip_longest(closes, volumes, fillvalue="7"))
+    ]
+    rows[1:2] = [row | second for row in rows[1:2]]
+    read = flat.read(json.dumps({"bars": rows}, separators=(",", ":")).encode(), "bars")
+    found = read and plain_bars(symbol, "USD", read[1], Window(*MARCH))
+    assert found is not None
+    return found

@@ -1,4 +1,4 @@
-"""What must hold after every fault, whatever happened (FAULTS part 1): nothing lost, doubled or unaccounted."""
+"""What must hold after every fault, whatever happened: nothing lost, doubled or unaccounted."""
 
 from __future__ import annotations
 

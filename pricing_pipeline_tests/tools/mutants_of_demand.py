@@ -7,7 +7,6 @@ from pricing_pipeline_tests.tools.mutant import Mutant
 _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
 _STALENESS = f"{_TESTS}/integration/test_staleness.py"
-_CLOCK = f"{_TESTS}/integration/test_clock_steps.py"
 _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _SEALING = f"{_TESTS}/unit/test_sealing.py"
@@ -15,7 +14,6 @@ _CREDENTIALS = f"{_TESTS}/integration/test_credentials.py"
 _TROUBLE = f"{_TESTS}/integration/test_trouble_ends.py"
 _FRESHNESS_MODEL = f"{_TESTS}/integration/test_freshness_model.py"
 _FRESHNESS = f"{_TESTS}/orchestration/test_freshness.py"
-_SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 
 
 MUTANTS = (
@@ -49,7 +47,9 @@ MUTANTS = (
         "is_data_stale",
         " OR stamp > now_ + interval '1 minute'",
         "",
-        (f"{_CLOCK}::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",),
+        (
+            f"{_TESTS}/integration/test_clock_steps_demand.py::test_g2_prices_of_the_time_that_comes_once_more_are_not_fresh",
+        ),
     ),
     Mutant(
         "a check begins at the beginning each time",
@@ -65,7 +65,9 @@ MUTANTS = (
         "begin_watching",
         "    PERFORM pricing.lock_allowance(user_id);\n",
         "",
-        (f"{_SESSIONS}::test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock",),
+        (
+            f"{_TESTS}/faults/test_clients_at_once.py::test_fault_32_twenty_sessions_of_one_user_keep_its_caps_and_never_deadlock",
+        ),
     ),
     Mutant(
         "a check stops at a task that somebody has not committed",
@@ -73,7 +75,9 @@ MUTANTS = (
         "check_by_halves",
         "ELSIF middle = 0 OR",
         "ELSIF middle >= 0 OR",
-        (f"{_SESSIONS}::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",),
+        (
+            f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed",
+        ),
     ),
     Mutant(
         "a check queues beyond the quota",

@@ -22,7 +22,6 @@ _OPINIONS = f"{_TESTS}/integration/test_opinions.py"
 _BY_HAND = f"{_TESTS}/integration/test_cli_actions.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
 _REBASING = f"{_TESTS}/integration/test_rebasing.py"
-_SESSIONS = f"{_TESTS}/faults/test_nobodys_session.py"
 
 
 MUTANTS = (
@@ -112,7 +111,9 @@ MUTANTS = (
         "",
         "            with turn:\n                tally = _settle_whole",
         "            with _ANY_TIME:\n                tally = _settle_whole",
-        (f"{_SESSIONS}::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",),
+        (
+            f"{_TESTS}/faults/test_locked_rows.py::test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn",
+        ),
     ),
     Mutant(
         "usage is the unpacked body",
@@ -203,7 +204,7 @@ MUTANTS = (
         "WHEN 'raw' THEN 0.2 ELSE",
         "WHEN 'raw' THEN 1e20 ELSE",
         (
-            f"{_TESTS}/integration/test_actions.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered",
+            f"{_TESTS}/integration/test_actions_in_doubt.py::test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_entered",
         ),
     ),
     Mutant(

@@ -8,12 +8,14 @@ _FUNCTIONS = "pricing_pipeline/db/functions"
 _TESTS = "pricing_pipeline_tests"
 _FENCE = f"{_TESTS}/faults/test_fence.py"
 _QUEUE = f"{_TESTS}/integration/test_queue.py"
-_CLOCK = f"{_TESTS}/integration/test_clock_steps.py"
+_CLAIMS = f"{_TESTS}/integration/test_claims.py"
+_CLOCK_STEPS = f"{_TESTS}/integration/test_clock_steps"
 _DEMAND = f"{_TESTS}/integration/test_demand.py"
 _QUEUE_FAILURES = f"{_TESTS}/integration/test_queue_failures.py"
 _LIMITS = f"{_TESTS}/integration/test_limits.py"
 _BARS_STORED = f"{_TESTS}/integration/test_bars_stored.py"
 _BREAKER = f"{_TESTS}/integration/test_breaker.py"
+_CLAIMS_MODEL = f"{_TESTS}/integration/test_claims_model.py"
 _CLAIMS_MOVE = f"{_TESTS}/integration/test_claims_move.py"
 _CONTRACTS = f"{_TESTS}/integration/test_contracts.py"
 _FETCHING = f"{_TESTS}/integration/test_contracts_of_fetching.py"
@@ -86,7 +88,7 @@ MUTANTS = (
         "move_demand",
         "DELETE FROM pricing.check_marks;",
         "PERFORM 1;",
-        (f"{_CLOCK}::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
+        (f"{_CLOCK_STEPS}_demand.py::test_b8_a_clock_that_is_set_back_hides_nothing_from_checks",),
     ),
     Mutant(
         "calls of the time that comes once more count once more",
@@ -94,7 +96,7 @@ MUTANTS = (
         "move_calls",
         "ELSE '-infinity' END",
         "ELSE c.started_at END",
-        (f"{_CLOCK}::test_a6_calls_of_the_time_that_comes_once_more_do_not_count_once_more",),
+        (f"{_CLOCK_STEPS}_calls.py::test_a6_calls_of_the_time_that_comes_once_more_do_not_count_once_more",),
     ),
     Mutant(
         "a step forward prunes at once",
@@ -102,7 +104,7 @@ MUTANTS = (
         "run_duties",
         " AND coalesce(d.not_before <= now_, true)",
         "",
-        (f"{_CLOCK}::test_b9_a_step_forward_throws_nothing_away_for_an_hour",),
+        (f"{_CLOCK_STEPS}_tasks.py::test_b9_a_step_forward_throws_nothing_away_for_an_hour",),
     ),
     Mutant(
         "a check that meets a live task never looks for it",
@@ -142,7 +144,7 @@ MUTANTS = (
         "claim",
         "if rows and is_alone:",
         "if not rows and is_alone:",
-        (f"{_QUEUE}::test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_before",),
+        (f"{_CLAIMS}::test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_before",),
     ),
     Mutant(
         "recovery waits for locks",
@@ -232,7 +234,9 @@ MUTANTS = (
         "prune",
         "PERFORM pricing.prune_leaf(((week - back) % 8)::text, now_);",
         "NULL;",
-        (f"{_QUEUE}::test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old",),
+        (
+            f"{_TESTS}/integration/test_finished_tasks.py::test_b9_after_pruning_finished_tasks_are_at_most_fifteen_days_old",
+        ),
     ),
     Mutant(
         "calls are forgotten while their prices stand",
@@ -277,7 +281,7 @@ MUTANTS = (
         (f"{_FENCE}::test_a3_a_claim_passes_over_a_task_that_is_locked",),
     ),
     *(
-        Mutant(name, f"{_FUNCTIONS}/queue/claim.sql", within, old, new, (_CLAIMS_MOVE,))
+        Mutant(name, f"{_FUNCTIONS}/queue/claim.sql", within, old, new, (_CLAIMS_MODEL, _CLAIMS_MOVE))
         for name, within, old, new in (
             (
                 "what a provider cannot fetch hides what it can",

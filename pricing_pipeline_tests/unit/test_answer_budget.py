@@ -1,4 +1,4 @@
-"""What one hostile answer may cost in memory (FAULTS 11): refused early, or bounded."""
+"""What one hostile answer may cost in memory: refused early, or bounded."""
 
 from __future__ import annotations
 

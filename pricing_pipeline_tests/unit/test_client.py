@@ -1,6 +1,6 @@
 """Every call is bounded in time and bytes, and counted on the wire.
 
-Faults come from a real server (FAULTS 11 and 12; B12, B17, B18). Whom it reaches and who learns the key is in
+Faults come from a real server (B12, B17, B18). Whom it reaches and who learns the key is in
 test_client_reach.py.
 """
 

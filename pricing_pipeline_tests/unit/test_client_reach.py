@@ -1,6 +1,6 @@
 """Whom a call reaches and who learns the key: redirects, private addresses, TLS, and everything that is shown.
 
-How calls are bounded and counted is in test_client.py (FAULTS 11).
+How calls are bounded and counted is in test_client.py.
 """
 
 from __future__ import annotations

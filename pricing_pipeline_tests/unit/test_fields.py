@@ -1,4 +1,4 @@
-"""What of a bar is stored beside its close: all that can be true, and nothing that contradicts it (FAULTS 14)."""
+"""What of a bar is stored beside its close: all that can be true, and nothing that contradicts it."""
 
 from __future__ import annotations
 

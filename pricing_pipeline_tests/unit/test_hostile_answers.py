@@ -1,4 +1,4 @@
-"""Answers that are made to cost time, memory or rows are refused before they do (FAULTS 11), by a real client."""
+"""Answers that are made to cost time, memory or rows are refused before they do, by a real client."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ _MISTAKES = {"mf_119551_full_history.json": {datetime(2024, 6, 24, tzinfo=UTC)}}
 
 @pytest.mark.parametrize("row", HISTORIES, ids=lambda row: f"{row.provider}-{row.file}")
 def test_b18_f6_no_true_day_of_a_recorded_history_is_refused(row: Row) -> None:
-    """FAULTS 14: over their splits and dividends, in all of their currencies and by every provider."""
+    """Over their splits and dividends, in all of their currencies and by every provider."""
     recorded_files(row.provider)
     fetcher, asked, answer = read(row)
     for symbol in asked:

@@ -1,15 +1,15 @@
-"""What every provider keeps, whatever is sent to it (B18, B8, A9, FAULTS 14).
+"""What every provider keeps, whatever is sent to it (B18, B8, A9).
 
 Runs over all samples of provider_samples.py. An answer ends in exactly one outcome for each asked symbol or in a
 ProviderError; what cannot be true is stored from nobody; and one symbol's or one day's fault costs no other. What is
-special about a provider is in the tests of its own.
+special about a provider is in the tests of its own; spoiled answers are in test_provider_contract_spoiled.py.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,15 +19,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing_pipeline.domain.answers import Answer, Observation
+from pricing_pipeline.domain.answers import Answer
 from pricing_pipeline.domain.calls import Response
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import InvalidRange, ProviderDown, ProviderError, SettingsError, Throttled
+from pricing_pipeline.errors import InvalidRange, ProviderDown, SettingsError, Throttled
 from pricing_pipeline.providers import PROVIDERS
-from pricing_pipeline.providers.base import Provider, Schema, check_answer
 from pricing_pipeline.validation.knowledge import Known
 from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline_tests.support.provider_contract import (
+    MONDAY,
+    TUESDAY,
+    batch,
+    daily,
+    every,
+    good,
+    in_currency,
+    outcome,
+    parse,
+    priced,
+    provider_of,
+    quotes,
+    ranged,
+    values_of,
+    widened,
+)
 from pricing_pipeline_tests.support.provider_samples import (
     NOW,
     SAMPLES,
@@ -39,75 +55,6 @@ from pricing_pipeline_tests.support.provider_samples import (
 )
 
 CANARY = "canary-key-of-the-contract"
-MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
-
-
-def named(sample: Sample) -> str:
-    return f"{sample.provider}-{sample.fetcher}{'-latest' if sample.is_latest else ''}"
-
-
-def over(*samples: Sample) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("sample", samples, ids=named)
-
-
-every = over(*SAMPLES)
-priced = over(*(one for one in SAMPLES if not one.fetcher.is_document))
-daily = over(*(one for one in SAMPLES if one.is_daily))
-quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
-ranged = over(*(one for one in SAMPLES if one.says_range))
-in_currency = over(*(one for one in SAMPLES if one.names_currency))
-
-
-def provider_of(sample: Sample) -> Provider:
-    return PROVIDERS[sample.provider]
-
-
-def parse(
-    sample: Sample,
-    body: bytes,
-    asked: Sequence[str],
-    status: int = 200,
-    headers: dict[str, str] | None = None,
-) -> Answer:
-    response = Response(status, headers or {}, body, len(body))
-    answer = provider_of(sample).parse(sample.fetcher, asked, sample.window, response, now=NOW)
-    return check_answer(sample.provider, asked, answer)
-
-
-def outcome(sample: Sample, body: bytes, asked: Sequence[str], status: int = 200) -> Answer | ProviderError:
-    """What a call ends in; every other exception is a failure of the test."""
-    try:
-        return parse(sample, body, asked, status)
-    except ProviderError as error:
-        return error
-
-
-def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
-    """Symbol and day of all that would be stored."""
-    if isinstance(result, ProviderError):
-        return []
-    documents = [(one.symbol, one.period) for one in result.documents]
-    return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
-
-
-def good(sample: Sample, *symbols: str) -> list[Value]:
-    """Two days of each symbol, or one quote; every symbol has its own price."""
-    days = (MONDAY, TUESDAY) if sample.is_daily else (TUESDAY,)
-    return [
-        Value(symbol, day, close=f"{10 + number}.2{place}")
-        for number, symbol in enumerate(symbols)
-        for place, day in enumerate(days)
-        for symbol in (symbol,)
-    ]
-
-
-def widened(values: Sequence[Value]) -> list[Value]:
-    return [replace(one, high="99.5", low="1.5") for one in values]
-
-
-def batch(sample: Sample) -> tuple[str, ...]:
-    """Two symbols where one call may ask for them, else one."""
-    return sample.symbols[: min(2, provider_of(sample).batch_limit(sample.fetcher, sample.window))]
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -412,91 +359,3 @@ def test_fault_14_no_quote_without_a_time_that_can_be(sample: Sample, stamp: Any
     ]
     stored = {symbol for symbol, _ in values_of(outcome(sample, sample.encoded(asked, values), asked))}
     assert stored == set(asked[1:])
-
-
-# --- anything -----------------------------------------------------------------------------------
-
-JUNK = st.sampled_from(
-    [None, "", "x", [], {}, [None], True, -1, 10**30, *map(literal, ("NaN", "1e400", "-0.5"))]
-)
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-def paths(node: object, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every node of a JSON value but its root, by keys and indexes."""
-    items: list[tuple[Any, object]] = []
-    if isinstance(node, dict):
-        items = list(node.items())
-    elif isinstance(node, list):
-        items = list(enumerate(node))
-    for key, inner in items:
-        yield (*here, key)
-        yield from paths(inner, (*here, key))
-
-
-def changed(node: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
-    """A copy in which `change` was applied to the container and key that the path leads to."""
-    copy = json.loads(json.dumps(node))
-    at = copy
-    for key in path[:-1]:
-        at = at[key]
-    change(at, path[-1])
-    return copy
-
-
-def names_of_ours(result: Answer | ProviderError) -> set[str]:
-    """Names of response models, and of Python's and pydantic's types, in what operators are told."""
-    if isinstance(result, Answer):
-        told = [one.message for one in result.failures] + [one.reason for one in result.rejected]
-    else:
-        told = [str(result)]
-    models, names = list(Schema.__subclasses__()), {"NoneType", "Decimal", "dict", "str", "ValidationError"}
-    while models:
-        model = models.pop()
-        names.add(model.__name__)
-        models += model.__subclasses__()
-    return names & set(re.findall(r"\w+", " ".join(told)))
-
-
-def delete(container: Any, key: Any) -> None:
-    del container[key]
-
-
-@every
-@given(data=st.data())
-def test_b18_a_spoiled_node_never_changes_another_price(sample: Sample, data: st.DataObject) -> None:
-    """Any node of a good answer is dropped or replaced: what is still stored is what was good before."""
-    asked = batch(sample)
-    body = sample.body(asked, widened(good(sample, *asked)))
-    true = {
-        (one.symbol, one.observed_at.date()): one for one in parse(sample, encoded(body), asked).observations
-    }
-    path = data.draw(st.sampled_from(sorted(paths(body), key=repr)))
-    junk = data.draw(st.none() | JUNK.map(lambda value: (value,)))
-    if junk is None:
-        spoiled = changed(body, path, delete)
-    else:
-        spoiled = changed(body, path, lambda container, key: container.__setitem__(key, junk[0]))
-    result = outcome(sample, encoded(spoiled), asked)
-    assert not names_of_ours(result), (path, junk)
-    if isinstance(result, Answer):
-        assert {one.symbol for one in result.documents} <= set(asked)
-        for one in result.observations:
-            assert _agrees(one, true[one.symbol, one.observed_at.date()]), (path, junk)
-
-
-def _agrees(one: Observation, true: Observation) -> bool:
-    """The same price, no newer than it is; what else was said of it is the same or missing."""
-    may_be_missing = ("currency", "open", "high", "low", "volume")
-    is_same = (one.close, one.text) == (true.close, true.text) and one.observed_at <= true.observed_at
-    return is_same and all(getattr(one, name) in (None, getattr(true, name)) for name in may_be_missing)
-
-
-@every
-@given(body=ANYTHING, status=st.sampled_from([200, 400, 404, 503]))
-def test_b18_no_json_at_all_makes_a_parser_crash(sample: Sample, body: object, status: int) -> None:
-    assert values_of(outcome(sample, json.dumps(body).encode(), batch(sample), status)) == []

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from pricing_pipeline_tests.support.pages import PAGES, ROOT, relative
+
 PACKAGE = sorted((ROOT / "pricing_pipeline").rglob("*.py"))
 TESTS = sorted((ROOT / "pricing_pipeline_tests").rglob("*.py"))
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _SQL = re.compile(
     r"\s*(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH\s+\w+\s+AS|CREATE|ALTER|DROP|TRUNCATE|GRANT|REVOKE"
@@ -25,10 +25,6 @@ _REGISTRY = re.compile(
 _OTHER_MACHINE = re.compile(
     r"(?:^|[^\w.-])/(?:" + "|".join(["wo" + "rk", "fa" + "rm", "ro" + "ot"]) + r")/\w"
 )
-
-
-def relative(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 def tracked() -> list[Path]:
@@ -68,7 +64,7 @@ def test_python_holds_no_sql(path: Path) -> None:
     assert found == [], "SQL lives in db/functions/*.sql or db/queries/*.sql"
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=relative)
+@pytest.mark.parametrize("path", [*PACKAGE, *TESTS], ids=relative)
 def test_a_module_stays_readable_in_one_sitting(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 500, "part it along what it is about"
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from pricing_pipeline_tests.support.recordings import recorded_json
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
-FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "mfapi"
-needs_fixtures = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="the recorded answers (../shared/fixtures) are not on this machine"
-)
 
-
-def recorded(name: str) -> Any:
-    return json.loads((FIXTURES / name).read_text())
-
-
-@needs_fixtures
 def test_latest_has_the_recorded_shape_and_scheme():
-    ours, theirs = parsed(Asked().mfapi("mf/125497/latest")), recorded("mf_125497_latest.json")
+    ours, theirs = parsed(Asked().mfapi("mf/125497/latest")), recorded_json("mfapi", "mf_125497_latest.json")
     assert list(ours) == list(theirs)
     assert list(ours["meta"]) == list(theirs["meta"])
     for name in ("fund_house", "scheme_type", "scheme_category", "scheme_code", "scheme_name"):
@@ -31,10 +19,9 @@ def test_latest_has_the_recorded_shape_and_scheme():
     assert [list(row) for row in ours["data"]] == [["date", "nav"]]
 
 
-@needs_fixtures
 @pytest.mark.parametrize("code", ["118632", "119551", "120841", "125497"])
 def test_history_has_the_recorded_shape_and_scheme(code):
-    ours, theirs = parsed(Asked().mfapi(f"mf/{code}")), recorded(f"mf_{code}_full_history.json")
+    ours, theirs = parsed(Asked().mfapi(f"mf/{code}")), recorded_json("mfapi", f"mf_{code}_full_history.json")
     assert set(ours) == set(theirs)
     assert ours["meta"].keys() == theirs["meta"].keys()
     assert ours["meta"]["scheme_name"] == theirs["meta"]["scheme_name"]
@@ -42,25 +29,22 @@ def test_history_has_the_recorded_shape_and_scheme(code):
     assert len(ours["data"]) > 3000
 
 
-@needs_fixtures
 @pytest.mark.parametrize("path", ["mf/900000", "mf/99999999", "mf/1", "mf/99999999/latest"])
 def test_an_unknown_scheme_is_a_success_without_data(path):
     reply = Asked().mfapi(path)
-    assert (reply.status, parsed(reply)) == (200, recorded("mf_unknown_scheme_200_empty.json"))
+    assert (reply.status, parsed(reply)) == (200, recorded_json("mfapi", "mf_unknown_scheme_200_empty.json"))
 
 
-@needs_fixtures
 @pytest.mark.parametrize("path", ["mf/abcdef", "mf/abcdef/latest", "mf/NOPE1", "mf/12.5"])
 def test_a_code_that_is_no_number_is_400(path):
     reply = Asked().mfapi(path)
-    assert (reply.status, parsed(reply)) == (400, recorded("mf_invalid_code_400.json"))
+    assert (reply.status, parsed(reply)) == (400, recorded_json("mfapi", "mf_invalid_code_400.json"))
 
 
-@needs_fixtures
 def test_bulk_items_have_the_documented_shape():
     ours = parsed(Asked().mfapi("mf/latest", limit="2", offset="0"))
     assert len(ours) == 2
-    assert list(ours[0]) == list(recorded("mf_latest_bulk_item_docs.json")[0])
+    assert list(ours[0]) == list(recorded_json("mfapi", "mf_latest_bulk_item_docs.json")[0])
     assert [list(item) for item in parsed(Asked().mfapi("mf", limit="1"))] == [
         ["schemeCode", "schemeName", "isinGrowth", "isinDivReinvestment"]
     ]

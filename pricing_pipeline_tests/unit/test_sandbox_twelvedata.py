@@ -6,22 +6,14 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pricing_pipeline_tests.support.recordings import recorded_json
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
-FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures" / "twelvedata"
-needs_fixtures = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="the recorded answers (../shared/fixtures) are not on this machine"
-)
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
-
-
-def recorded(name: str) -> Any:
-    return json.loads((FIXTURES / name).read_text())
 
 
 def key_set(value: Any) -> Any:
@@ -31,29 +23,26 @@ def key_set(value: Any) -> Any:
     return [key_set(value[0])] if isinstance(value, list) and value else type(value).__name__
 
 
-@needs_fixtures
 @pytest.mark.parametrize("name", ["quote_AAPL_2022_02_08.json", "quote_IBM_2021_07_01.json"])
 def test_quote_has_the_recorded_fields_and_todays(name):
-    quote = parsed(Asked().twelvedata("quote", symbol=recorded(name)["symbol"]))
+    quote = parsed(Asked().twelvedata("quote", symbol=recorded_json("twelvedata", name)["symbol"]))
     ours = key_set(quote)
     for since_then in ("timestamp", "last_quote_at", "is_market_open", "mic_code"):
-        if since_then not in recorded(name):
+        if since_then not in recorded_json("twelvedata", name):
             ours.pop(since_then)
-    assert ours == key_set(recorded(name))
+    assert ours == key_set(recorded_json("twelvedata", name))
 
 
-@needs_fixtures
 def test_f1_batch_of_quotes_has_the_recorded_shape():
     ours = key_set(parsed(Asked().twelvedata("quote", symbol="AAPL,MSFT")))
     for member in ours.values():
         assert member.pop("last_quote_at") == "int"  # added by the provider since the recording
-    assert ours == key_set(recorded("batch_quote_AAPL_MSFT_SYNTH.json"))
+    assert ours == key_set(recorded_json("twelvedata", "batch_quote_AAPL_MSFT_SYNTH.json"))
 
 
-@needs_fixtures
 def test_time_series_has_the_recorded_shape_and_default_length():
     ours = parsed(Asked().twelvedata("time_series", symbol="IBM", interval="1day"))
-    theirs = recorded("time_series_IBM_1day_default30.json")
+    theirs = recorded_json("twelvedata", "time_series_IBM_1day_default30.json")
     assert len(ours["values"]) == len(theirs["values"]) == 30
     assert ours["meta"].pop("mic_code") == "XNYS"  # added by the provider since the recording
     assert key_set(ours) == key_set(theirs)
@@ -61,24 +50,21 @@ def test_time_series_has_the_recorded_shape_and_default_length():
     assert ours["values"][0]["datetime"] > ours["values"][1]["datetime"]
 
 
-@needs_fixtures
 def test_time_series_within_a_day_has_the_recorded_shape():
     ours = parsed(Asked().twelvedata("time_series", symbol="AAPL", interval="1min"))
-    theirs = recorded("time_series_AAPL_1min_2021_03_01.json")
+    theirs = recorded_json("twelvedata", "time_series_AAPL_1min_2021_03_01.json")
     del ours["meta"]["mic_code"]
     assert key_set(ours) == key_set(theirs)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:00", ours["values"][0]["datetime"])
 
 
-@needs_fixtures
 def test_f1_batch_of_series_mixes_data_and_errors():
     ours = parsed(Asked().twelvedata("time_series", symbol="AAPL,NOPE", interval="1day", outputsize="1"))
-    theirs = recorded("batch_time_series_partial_error_SYNTH.json")
+    theirs = recorded_json("twelvedata", "batch_time_series_partial_error_SYNTH.json")
     assert key_set(ours["AAPL"]) == key_set(theirs["AAPL"])
     assert key_set(ours["NOPE"]) == key_set(theirs["INVALID"])
 
 
-@needs_fixtures
 @pytest.mark.parametrize(
     ("name", "endpoint", "params"),
     [
@@ -89,10 +75,9 @@ def test_f1_batch_of_series_mixes_data_and_errors():
 )
 def test_small_answers_have_the_recorded_shape(name, endpoint, params):
     asked = Asked(credits_per_minute=8, credits_per_day=800)
-    assert key_set(parsed(asked.twelvedata(endpoint, **params))) == key_set(recorded(name))
+    assert key_set(parsed(asked.twelvedata(endpoint, **params))) == key_set(recorded_json("twelvedata", name))
 
 
-@needs_fixtures
 @pytest.mark.parametrize(
     ("name", "endpoint", "params"),
     [
@@ -104,40 +89,45 @@ def test_unknown_symbols_were_told_in_these_words(name, endpoint, params):
     """Recorded in 2022, when errors came with HTTP 200 and code 400."""
     params = params | {"symbol": params["symbol"].replace("NOTFOUND", "NOPEFOUND")}
     reply = Asked(error_style="body").twelvedata(endpoint, **params)
-    told = json.dumps(recorded(name)).replace("NOTFOUND", "NOPEFOUND")
+    told = json.dumps(recorded_json("twelvedata", name)).replace("NOTFOUND", "NOPEFOUND")
     assert (reply.status, parsed(reply)) == (200, json.loads(told))
 
 
-@needs_fixtures
 def test_a_wrong_key_was_told_in_these_words():
     reply = Asked(error_style="body").twelvedata("quote", symbol="AAPL", apikey="wrong")
-    assert (reply.status, parsed(reply)) == (200, recorded("error_401_apikey_http200.json"))
+    assert (reply.status, parsed(reply)) == (
+        200,
+        recorded_json("twelvedata", "error_401_apikey_http200.json"),
+    )
 
 
-@needs_fixtures
 def test_an_invalid_interval_is_told_in_these_words():
     reply = Asked(error_style="body").twelvedata("time_series", symbol="IBM", interval="1ms")
-    assert (reply.status, parsed(reply)) == (200, recorded("error_400_bad_interval_http200.json"))
+    assert (reply.status, parsed(reply)) == (
+        200,
+        recorded_json("twelvedata", "error_400_bad_interval_http200.json"),
+    )
 
 
-@needs_fixtures
 def test_an_empty_window_is_an_error_in_these_words():
     reply = Asked().twelvedata(
         "time_series", symbol="AAPL", interval="1day", start_date="2026-11-14", end_date="2026-11-15"
     )
-    assert (reply.status, parsed(reply)) == (400, recorded("error_400_no_data_on_dates.json"))
+    assert (reply.status, parsed(reply)) == (
+        400,
+        recorded_json("twelvedata", "error_400_no_data_on_dates.json"),
+    )
 
 
-@needs_fixtures
 def test_a6_free_plan_counts_and_refuses_as_recorded():
     """The recording begins with one credit spent, and its eighth call is refused."""
     asked = Asked(NOON, credits_per_minute=8, credits_per_day=800)
     asked.twelvedata("quote", symbol="AAPL")
-    for expected in recorded("headers_200_free_key.json")["sequence"]:
+    for expected in recorded_json("twelvedata", "headers_200_free_key.json")["sequence"]:
         reply = asked.twelvedata("quote", symbol="AAPL")
         told = {name.lower(): value for name, value in reply.headers.items()}
         assert told | {"n": expected["n"], "http_status": reply.status} == expected
-    assert parsed(reply) == recorded("error_429_minute_credits_http429.json")
+    assert parsed(reply) == recorded_json("twelvedata", "error_429_minute_credits_http429.json")
     assert "Retry-After" not in reply.headers
 
 

@@ -1,4 +1,4 @@
-"""A4: a sealed secret opens in its own row, with its own master key, and nowhere else (FAULTS 20, 22)."""
+"""A4: a sealed secret opens in its own row, with its own master key, and nowhere else."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_f9_a_master_key_of_the_right_name_and_other_bytes_opens_nothing() -> No
 
 
 def test_a4_no_nonce_or_data_key_is_used_twice() -> None:
-    """FAULTS part 4: 96 random bits; 8,000 of them."""
+    """96 random bits; 8,000 of them."""
     rows = [sealed() for _ in range(4000)]
     nonces = {nonce for row in rows for nonce in (row.key_nonce, row.secret_nonce)}
     assert len(nonces) == 8000

@@ -1,0 +1,122 @@
+"""A locked row keeps back what needs it and nothing else: answers, duties, claims and checks go on without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pricing_pipeline.refresh.settling import settle_answer
+from pricing_pipeline_tests.fixtures.core import NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import Clock
+from pricing_pipeline_tests.support.open_sessions import AAPL, BOUND, good, seconds
+from pricing_pipeline_tests.support.refreshing import refreshing, work_until
+from pricing_pipeline_tests.support.sandbox_server import RunningSandbox
+from pricing_pipeline_tests.tools.audit import audit
+
+
+def test_fault_27_an_answer_is_stored_but_for_what_is_locked_and_that_waits_ten_seconds(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """The provider is not asked again each second, no attempt is lost, and the neighbours are served."""
+    core.lift_limits(batch_size=10)
+    names = [f"S{number}" for number in range(8)]
+    core.heartbeat("ann", *((QUOTE, name) for name in names))
+    core.refresh()
+    clock.advance(120)
+    core.enqueue(QUOTE, *names)
+    call = core.claim_one()
+    holder = sessions("owner")
+    holder.execute("SELECT FROM pricing.latest_prices WHERE symbol = 'S3' FOR UPDATE")
+    tally = settle_answer(core.engine, call, good(core, call))
+    assert tally.symbols == {*names} - {"S3"}
+    live = {task.symbol: task for task in core.tasks() if task.status != "completed"}
+    assert set(live) == {"S3"}
+    assert (live["S3"].status, live["S3"].attempt) == ("scheduled", 0)
+    assert 5 < (live["S3"].run_after - core.clock()).total_seconds() <= 10
+    assert live["S3"].errors[-1]["kind"] == "database_conflict"
+    holder.rollback()
+    audit(core)
+
+
+def test_fault_27_an_answer_that_meets_locks_is_stored_out_of_turn(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """Four answers are stored at a time. Eight with locked rows kept all others waiting for eight seconds."""
+    core.lift_limits(batch_size=100)
+    names = [f"S{number}" for number in range(60)]
+    core.heartbeat("ann", *((QUOTE, name) for name in names))
+    core.refresh()
+    clock.advance(120)
+    core.enqueue(QUOTE, *names)
+    call = core.claim_one()
+    holder = sessions("owner")
+    holder.execute("SELECT FROM pricing.latest_prices FOR UPDATE")
+    in_turn: list[float] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            in_turn.append(time.monotonic() - began)
+
+    took = seconds(lambda: settle_answer(core.engine, call, good(core, call), turn=turn()))
+    assert in_turn[0] < 1 < took
+    assert {task.status for task in core.tasks() if task.status != "completed"} == {"scheduled"}
+
+
+def test_fault_27_a_locked_row_of_duties_stops_no_duty_and_no_look(
+    core: Core, clock: Clock, sessions: Any
+) -> None:
+    """After a pause of five minutes each look wanted to note something there, waited for two seconds and failed."""
+    core.call("SELECT pricing.run_duties()")
+    holder = sessions("owner")
+    holder.execute(
+        "UPDATE pricing.duties SET last_error = NULL WHERE duty IN ('clean_subscriptions', 'follow_clock')"
+    )
+    for step in (300, -3600, 86400 * 2):
+        clock.advance(step)
+        for _ in range(3):
+            clock.advance(20)
+            assert seconds(lambda: core.call("SELECT pricing.run_duties()")) < BOUND
+        holder.execute("SELECT 1")
+    clock.advance(20)
+    assert "recover_tasks" in core.call("SELECT pricing.run_duties()")
+
+
+def test_fault_27_a_provider_that_is_locked_is_passed_over_and_said_once(
+    core: Core, sandbox: RunningSandbox, sessions: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    core.heartbeat("ann", AAPL, (NAV, "118632"))
+    holder = sessions("owner")
+    holder.execute("SELECT FROM pricing.provider_state WHERE provider = 'twelvedata' FOR UPDATE")
+    with refreshing(core.engine, sandbox.url) as refresher:
+        work_until(refresher, lambda: core.task("118632").status == "completed")
+        work_until(refresher, lambda: "is passed over" in caplog.text)
+        assert core.task("AAPL").status == "pending"
+        holder.rollback()
+        work_until(refresher, lambda: core.task("AAPL").status == "completed")
+    said = [record.message for record in caplog.records if "is passed over" in record.message]
+    assert len(said) == 1
+    assert "twelvedata" in said[0]
+
+
+def test_fault_27_a_check_passes_over_the_one_task_that_is_not_committed(core: Core, sessions: Any) -> None:
+    """Of 200 pairs that fell due one is in the way: the others are queued within a second, and it is warned of."""
+    names = [f"S{number:03}" for number in range(200)]
+    core.heartbeat("ann", *((QUOTE, name) for name in names))
+    core.rows("DELETE FROM pricing.api_call_queue_live")
+    core.rows("UPDATE pricing.demand SET became_due_at = NULL")
+    holder = sessions("owner")
+    holder.execute("SELECT pricing.enqueue('equity_quote', '{S123}', '{1}')")
+    assert seconds(core.enqueue_due) < BOUND
+    assert set(core.statuses()) == {*names} - {"S123"}
+    (said,) = core.rows("SELECT subject, message, sqlstate FROM pricing.warnings")
+    assert said == (QUOTE, "S123 is passed over: another session has locked it", "55P03")
+    holder.rollback()
+    assert core.enqueue_due() == 1

@@ -1,0 +1,211 @@
+"""Which tasks a claim takes, in which order, in which calls, and when it is given out."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline.db.engine import autocommitting
+from pricing_pipeline.domain.calls import Call
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.queue import task_queue
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core, symbols
+
+pytestmark = pytest.mark.usefixtures("still")
+
+SPRING = (date(2010, 3, 1), date(2010, 5, 31))
+
+
+def claimed(calls: list[Call]) -> list[list[str]]:
+    return [call.symbols for call in calls]
+
+
+def test_a2_watched_goes_before_held_before_scheduled_before_backfill(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    for symbol, priority in (("BACK", -2), ("SCHED", -1), ("HELD", 0), ("ONE", 1), ("MANY", 9)):
+        core.enqueue(QUOTE, symbol, priority=priority)
+    order = ["MANY", "ONE", "HELD", "SCHED", "BACK"]
+    calls = core.claim(max_calls=9)
+    assert claimed(calls) == [[symbol] for symbol in order]
+    for call in calls:
+        core.release(call)
+    assert [core.claim_one().symbols[0] for _ in range(5)] == order
+
+
+def test_b6_ties_go_to_the_shorter_cadence_then_to_the_oldest(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(DAILY, "OLDDAILY")
+    core.enqueue(FX, "EUR/USD")
+    core.enqueue(QUOTE, "ZOLD")
+    core.enqueue(QUOTE, "ANEW")
+    order = ["ZOLD", "ANEW", "EUR/USD", "OLDDAILY"]
+    calls = core.claim(max_calls=9)
+    assert claimed(calls) == [[symbol] for symbol in order]
+    for call in calls:
+        core.release(call)
+    assert [core.claim_one().symbols[0] for _ in range(4)] == order, (
+        "also where each claim looks at one task only"
+    )
+
+
+def test_f1_tasks_share_calls_up_to_the_batch_size(core: Core) -> None:
+    core.enqueue(QUOTE, *symbols(250))
+    calls = core.claim(max_calls=8)
+    assert [len(call.tasks) for call in calls] == [100, 100, 50]
+    assert sorted(symbol for call in calls for symbol in call.symbols) == symbols(250)
+    assert {call.fetcher for call in calls} == {Fetcher.QUOTE}
+
+
+def test_f1_a_call_holds_one_data_type_and_one_span_only(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(FX, "EUR/USD")
+    core.enqueue(DAILY, "FB", days=SPRING)
+    core.enqueue(DAILY, "GOOG", days=SPRING)
+    core.enqueue(DAILY, "NFLX", days=(SPRING[0] - timedelta(days=1), SPRING[1]))
+    core.enqueue(DAILY, "MSFT")
+    seen = {(call.data_type, call.window, tuple(sorted(call.symbols))) for call in core.claim(max_calls=9)}
+    assert seen == {
+        (QUOTE, None, ("AAPL", "IBM")),
+        (FX, None, ("EUR/USD",)),
+        (DAILY, Window(*SPRING), ("FB", "GOOG")),
+        (DAILY, Window(SPRING[0] - timedelta(days=1), SPRING[1]), ("NFLX",)),
+        (DAILY, None, ("MSFT",)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("days", "most"), [(1, 120), (16, 120), (30, 66), (100, 20), (366, 5), (1000, 2), (1001, 1), (5000, 1)]
+)
+def test_f1_spans_share_a_call_while_its_answer_stays_short(core: Core, days: int, most: int) -> None:
+    """Twelve Data takes up to 120 symbols a call; of all of them together a call asks for 2,000 days."""
+    core.rows("UPDATE pricing.provider_limits SET units = 1000000")
+    first = date(2010, 1, 1)
+    core.enqueue(DAILY, *symbols(130), days=(first, first + timedelta(days=days - 1)))
+    sizes = [len(call.tasks) for call in core.claim(max_calls=2)]
+    assert sizes == [most, min(most, 130 - most)]
+
+
+def test_b17_no_claim_goes_past_max_calls(core: Core) -> None:
+    core.lift_limits(batch_size=10)
+    core.enqueue(QUOTE, *symbols(100))
+    assert [len(call.tasks) for call in core.claim(max_calls=3)] == [10, 10, 10]
+    assert [len(call.tasks) for call in core.claim(max_calls=1)] == [10]
+    assert list(core.statuses().values()).count("processing") == 40
+
+
+def test_b17_tasks_of_one_symbol_are_never_in_work_together(core: Core) -> None:
+    core.enqueue(DAILY, "AAPL")
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    core.enqueue(DAILY, "AAPL", days=SPRING, priority=-2)
+    order = []
+    while calls := core.claim(max_calls=9):
+        order.append([(call.data_type, call.window, call.symbols) for call in calls])
+        assert core.claim(max_calls=9) == [], "its other tasks wait for this one"
+        for call in calls:
+            core.complete(call)
+    assert order == [
+        [(QUOTE, None, ["AAPL", "IBM"])],
+        [(DAILY, None, ["AAPL"])],
+        [(DAILY, Window(*SPRING), ["AAPL"])],
+    ]
+
+
+def test_b8_a_busy_symbol_with_many_tasks_does_not_hide_the_others(core: Core) -> None:
+    """mfapi takes one symbol a call, so a claim of one call looks at one task only."""
+    for year in range(2010, 2016):
+        core.enqueue(NAV, "118632", priority=-2, days=(date(year, 1, 1), date(year, 12, 31)))
+    core.enqueue(NAV, "119551", priority=-2, days=SPRING)
+    assert claimed(core.claim(MFAPI)) == [["118632"]]
+    assert claimed(core.claim(MFAPI)) == [["119551"]]
+    assert core.claim(MFAPI) == []
+
+
+def test_b10_every_tenth_claim_begins_with_a_backfill(core: Core) -> None:
+    core.lift_limits(batch_size=1)
+    core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
+    core.enqueue(QUOTE, *symbols(20), priority=5)
+    order = [core.claim_one().symbols[0] for _ in range(12)]
+    assert order.index("BACK") == 9
+    assert core.claim(MFAPI) == [], "and claims that find nothing do not count"
+
+
+def test_a3_a_claim_knows_its_tasks(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", priority=3)
+    before = core.clock()
+    call = core.claim_one(worker="drain 7")
+    (task,) = call.tasks
+    row = core.task("AAPL")
+    assert (call.provider, call.data_type, call.window) == (TWELVEDATA, QUOTE, None)
+    assert (task.id, task.symbol, task.priority, task.attempt) == (row.id, "AAPL", 3, 1)
+    assert (row.worker, row.claim_token, row.call_id, row.attempt) == (
+        "drain 7",
+        call.claim_token,
+        call.id,
+        1,
+    )
+    assert before <= call.claimed_at == row.claimed_at == row.lease_until - timedelta(seconds=60)
+
+
+def test_a5_an_inactive_provider_is_not_claimed_from(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL")
+    core.rows("UPDATE pricing.data_collectors SET is_active = false")
+    assert core.claim() == []
+
+
+def test_a6_a_claim_in_a_longer_transaction_waits_for_the_disk_with_it(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    with core.engine.begin() as connection:
+        connection.execute(text("SET LOCAL synchronous_commit = on"))
+        assert task_queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        connection.execute(text("SELECT pricing.claim_calls('twelvedata', 'plain SQL', 1)"))
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        connection.execute(text("SELECT pricing.claim_calls('twelvedata', 'w', 1, is_waited_for => false)"))
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "off"
+
+
+def test_a6_a_claim_of_its_own_is_given_out_when_it_is_on_the_disk_and_not_before(core: Core) -> None:
+    """It holds its provider's lock no longer than it works. A call whose claim a crash takes back is made twice."""
+    core.enqueue(QUOTE, "AAPL", "IBM")
+    alone = autocommitting(core.engine)
+    with alone.connect() as connection:
+        connection.execute(text("SET synchronous_commit = on"))
+        assert task_queue.claim(connection, TWELVEDATA, "w", 1, None)
+        assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
+        for _ in range(20):
+            core.rows("DELETE FROM pricing.warnings")
+            written = connection.execute(text("SELECT pg_current_wal_insert_lsn()")).scalar_one()
+            connection.execute(text("SELECT pricing.await_disk()"))
+            is_there = text("SELECT pg_current_wal_flush_lsn() >= CAST(:written AS pg_lsn)")
+            assert connection.execute(is_there, {"written": written}).scalar_one()
+    core.rows(
+        "CREATE OR REPLACE FUNCTION pricing.await_disk() RETURNS void LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE 'the disk is away'; END $$"
+    )
+    core.enqueue(QUOTE, "FB")
+    with alone.connect() as connection, pytest.raises(DBAPIError, match="the disk is away"):
+        task_queue.claim(connection, TWELVEDATA, "w", 1, None)
+    assert core.task("FB").status == "processing", "its lease brings it back"
+
+
+def test_a6_a_call_is_in_the_log_before_it_is_made(core: Core) -> None:
+    core.enqueue(QUOTE, "AAPL", "IBM", "FB")
+    with core.engine.begin() as connection:
+        (call,) = task_queue.claim(connection, TWELVEDATA, "drain 7", 1, "run 5")
+    (logged,) = core.rows(
+        "SELECT call_id, provider, data_type, symbols, outcome, finished_at, units, reserved_bytes, run_id, worker,"
+        " started_at FROM pricing.collector_call_log"
+    )
+    assert (logged.call_id, logged.provider, logged.data_type) == (call.id, TWELVEDATA, QUOTE)
+    assert logged.symbols == call.symbols
+    assert (logged.outcome, logged.finished_at, logged.units, logged.reserved_bytes) == (
+        "open",
+        None,
+        3,
+        1800,
+    )
+    assert (logged.run_id, logged.worker, logged.started_at) == ("run 5", "drain 7", call.claimed_at)

@@ -1,0 +1,227 @@
+"""The registry refuses a row that cannot work: no name in it reaches SQL unchecked or takes what belongs to another."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.exc import DBAPIError
+
+from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
+from pricing_pipeline_tests.fixtures.database import TestServer
+from pricing_pipeline_tests.support.registry_rows import add, own_table, relations
+
+pytestmark = pytest.mark.usefixtures("still")
+
+
+WEIRD = [
+    'x"; DROP TABLE pricing.demand; --',
+    "x'; DROP TABLE pricing.demand; --",
+    "a" * 49,
+    "a" * 64,
+    "pg_catalog.pg_class",
+    "Equity",
+    "equity quote",
+    "1st",
+    "_hidden",
+    "",
+    "еquity_quote",  # noqa: RUF001 - its first letter is Cyrillic
+    "equity_quote\n",
+    "%I",
+    "$$",
+]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "data_type",
+        "asset_class",
+        "table_name",
+        "symbol_column",
+        "timestamp_column",
+        "staleness_function",
+        "timezone",
+    ],
+)
+def test_b2_a_weird_name_is_refused_wherever_it_stands(core: Core, column: str) -> None:
+    plain: dict[str, object] = {}
+    if column in ("symbol_column", "timestamp_column"):
+        # Only a table of one's own has columns of one's own.
+        own_table(core)
+        plain = {"table_name": "my_prices", "symbol_column": "ticker", "timestamp_column": "loaded_at"}
+    before = relations(core)
+    for name in WEIRD:
+        if (column, name) in (("table_name", ""), ("staleness_function", "")):
+            continue  # asks for a table to be made, or for the usual judge
+        with pytest.raises(DBAPIError):
+            add(core, **{**plain, column: name})
+        assert relations(core) == before, name
+
+
+@pytest.mark.parametrize("column", ["table_name", "symbol_column", "timestamp_column", "staleness_function"])
+def test_b2_a_name_that_would_be_cut_is_not_taken_for_what_it_is_cut_to(core: Core, column: str) -> None:
+    """PostgreSQL cuts identifiers at 63 bytes without a word."""
+    cut = "a" * 63
+    core.rows(
+        f"CREATE FUNCTION pricing.{cut}(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+    )
+    core.rows(f"CREATE TABLE pricing.{cut} ({cut} text, at timestamptz, cache_ttl_minutes integer)")
+    names = {"table_name": cut, "symbol_column": cut, "timestamp_column": "at", "staleness_function": cut}
+    with pytest.raises(DBAPIError):
+        add(core, **{**names, column: cut + "a"})
+    add(core, **names)
+
+
+@pytest.mark.parametrize("length", [1, 47, 48])
+def test_b2_the_longest_name_still_fits_its_storage(core: Core, length: int) -> None:
+    """Identifiers are cut at 63 bytes without a word, and two cut names could be one."""
+    names = ["a" * length, "a" * (length - 1) + "b"]
+    for name in names:
+        add(core, data_type=name)
+    assert {f"{kind}_{name}" for kind in ("price_history", "latest_price") for name in names} <= relations(
+        core
+    )
+    core.heartbeat("ann", *((name, "BTC/USD") for name in names))
+    assert core.refresh() == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("ttl", 0),
+        ("ttl", -5),
+        ("ttl", None),
+        ("fetcher", "alchemy"),
+        ("fetcher", None),
+        ("timezone", "Mars/Olympus"),
+    ],
+)
+def test_b1_a_row_that_cannot_work_is_refused(core: Core, column: str, value: object) -> None:
+    with pytest.raises(DBAPIError):
+        add(core, **{column: value})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "schedule"), [("scheduled", None), ("on-demand", "0 0 * * *"), ("sometimes", None)]
+)
+def test_b14_a_scheduled_type_has_a_schedule_and_no_other_has(
+    core: Core, strategy: str, schedule: str | None
+) -> None:
+    with pytest.raises(DBAPIError, match=r"scheduled_types_have_a_schedule|strategy_is_known"):
+        core.rows(
+            "INSERT INTO pricing.data_type_registry"
+            " (data_type, fetcher, default_ttl_minutes, refresh_strategy, refresh_schedule)"
+            " VALUES ('crypto_quote', 'quote', 5, :strategy, :schedule)",
+            strategy=strategy,
+            schedule=schedule,
+        )
+
+
+# Tries every name there is, in the server, since thousands of refusals take their time.
+TRY_ALL = """
+CREATE FUNCTION pricing.accepted(wanted text[], is_table boolean) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    one text;
+    stamp text;
+    found text[] := '{}';
+BEGIN
+    FOREACH one IN ARRAY wanted LOOP
+        FOREACH stamp IN ARRAY ARRAY['fetched_at', 'created_at', 'xmin'] LOOP
+            BEGIN
+                INSERT INTO pricing.data_type_registry
+                    (data_type, fetcher, default_ttl_minutes, table_name, timestamp_column, staleness_function)
+                VALUES ('crypto_quote', 'quote', 2, CASE WHEN is_table THEN one ELSE '' END, stamp,
+                        CASE WHEN is_table THEN 'is_data_stale' ELSE one END);
+                found := found || one;
+                DELETE FROM pricing.data_type_registry WHERE data_type = 'crypto_quote';
+            EXCEPTION WHEN undefined_table OR wrong_object_type OR undefined_column OR undefined_function THEN
+                NULL;
+            END;
+        END LOOP;
+    END LOOP;
+    RETURN found;
+END $$
+"""
+
+
+def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_table(core: Core) -> None:
+    """Neither queue, calls nor catalogue; only a view of prices has the shape, or one's own table."""
+    core.rows(TRY_ALL)
+    names = [
+        row.relname
+        for row in core.rows(
+            "SELECT relname FROM pg_class WHERE relnamespace IN"
+            " ('pricing'::regnamespace, 'pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+        )
+    ]
+    assert len(names) > 300
+    accepted = set(core.one("SELECT pricing.accepted(:names, true)", names=names))
+    assert accepted == {f"latest_price_{kind}" for kind in (QUOTE, DAILY, FX, NAV)}
+
+
+def test_b2_nothing_of_the_pipelines_own_can_be_named_as_a_function(core: Core) -> None:
+    core.rows(TRY_ALL)
+    names = [
+        row.proname
+        for row in core.rows(
+            "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pricing'::regnamespace"
+            " OR '1184 23' = proargtypes::text"
+        )
+    ]
+    assert set(core.one("SELECT pricing.accepted(:names, false)", names=names)) == {
+        "is_data_stale",
+        "is_market_stale",
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"),
+    [
+        ("symbol integer, fetched_at timestamptz, cache_ttl_minutes integer", "symbol"),
+        ("symbol text, fetched_at timestamp, cache_ttl_minutes integer", "fetched_at"),
+        ("symbol text, fetched_at timestamptz, cache_ttl_minutes text", "cache_ttl_minutes"),
+    ],
+)
+def test_b2_a_table_of_ones_own_has_the_right_shape(core: Core, columns: str, missing: str) -> None:
+    core.rows(f"CREATE TABLE pricing.my_prices ({columns})")
+    with pytest.raises(DBAPIError, match=rf"lacks column\(s\) {missing}\b"):
+        add(core, table_name="my_prices")
+
+
+@pytest.mark.parametrize("made", ["SEQUENCE pricing.mine", "TYPE pricing.mine AS (symbol text)"])
+def test_b2_what_is_no_table_is_not_taken_for_one(core: Core, made: str) -> None:
+    core.rows(f"CREATE {made}")
+    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+        add(core, table_name="mine")
+
+
+def test_b2_what_somebody_else_made_in_the_schema_is_not_taken(core: Core, server: TestServer) -> None:
+    database = core.owner.url.database or ""
+    admin_url = make_url(server.admin_url).set(database=database)
+    with psycopg.connect(admin_url.render_as_string(hide_password=False), autocommit=True) as admin:
+        admin.execute(
+            "CREATE TABLE pricing.my_prices (symbol text, fetched_at timestamptz, cache_ttl_minutes integer)"
+        )
+        admin.execute(
+            "CREATE FUNCTION pricing.is_old(timestamptz, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
+    with pytest.raises(DBAPIError, match="no table or view that a data type may name"):
+        add(core, table_name="my_prices")
+    with pytest.raises(DBAPIError, match=r"staleness function pricing\.is_old"):
+        add(core, staleness_function="is_old")
+
+
+def test_b2_no_name_of_a_type_takes_what_belongs_to_another(core: Core) -> None:
+    """The index of a history is called price_history_<type>_pkey, which could be a type's history."""
+    add(core)
+    with pytest.raises(DBAPIError, match=r"pricing\.price_history_crypto_quote_pkey is taken"):
+        add(core, data_type="crypto_quote_pkey")
+    with pytest.raises(DBAPIError, match="cannot be renamed"):
+        core.rows("UPDATE pricing.data_type_registry SET data_type = 'coin' WHERE data_type = 'crypto_quote'")
+
+
+def test_b2_a_name_with_a_nul_never_arrives(core: Core) -> None:
+    for column in ("data_type", "table_name", "symbol_column", "staleness_function"):
+        with pytest.raises((DBAPIError, psycopg.DataError)):
+            add(core, **{column: "equity\0quote"})

@@ -1,0 +1,92 @@
+"""The samples of all providers as tests take them, and the one outcome of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from pricing_pipeline.domain.answers import Answer
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.errors import ProviderError
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.providers.base import Provider, check_answer
+from pricing_pipeline_tests.support.provider_samples import (
+    NOW,
+    SAMPLES,
+    Sample,
+    Value,
+)
+
+MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
+
+
+def named(sample: Sample) -> str:
+    return f"{sample.provider}-{sample.fetcher}{'-latest' if sample.is_latest else ''}"
+
+
+def over(*samples: Sample) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("sample", samples, ids=named)
+
+
+every = over(*SAMPLES)
+priced = over(*(one for one in SAMPLES if not one.fetcher.is_document))
+daily = over(*(one for one in SAMPLES if one.is_daily))
+quotes = over(*(one for one in SAMPLES if one.fetcher is Fetcher.QUOTE))
+ranged = over(*(one for one in SAMPLES if one.says_range))
+in_currency = over(*(one for one in SAMPLES if one.names_currency))
+
+
+def provider_of(sample: Sample) -> Provider:
+    return PROVIDERS[sample.provider]
+
+
+def parse(
+    sample: Sample,
+    body: bytes,
+    asked: Sequence[str],
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    response = Response(status, headers or {}, body, len(body))
+    answer = provider_of(sample).parse(sample.fetcher, asked, sample.window, response, now=NOW)
+    return check_answer(sample.provider, asked, answer)
+
+
+def outcome(sample: Sample, body: bytes, asked: Sequence[str], status: int = 200) -> Answer | ProviderError:
+    """What a call ends in; every other exception is a failure of the test."""
+    try:
+        return parse(sample, body, asked, status)
+    except ProviderError as error:
+        return error
+
+
+def values_of(result: Answer | ProviderError) -> list[tuple[str, object]]:
+    """Symbol and day of all that would be stored."""
+    if isinstance(result, ProviderError):
+        return []
+    documents = [(one.symbol, one.period) for one in result.documents]
+    return [(one.symbol, one.observed_at.date()) for one in result.observations] + documents
+
+
+def good(sample: Sample, *symbols: str) -> list[Value]:
+    """Two days of each symbol, or one quote; every symbol has its own price."""
+    days = (MONDAY, TUESDAY) if sample.is_daily else (TUESDAY,)
+    return [
+        Value(symbol, day, close=f"{10 + number}.2{place}")
+        for number, symbol in enumerate(symbols)
+        for place, day in enumerate(days)
+        for symbol in (symbol,)
+    ]
+
+
+def widened(values: Sequence[Value]) -> list[Value]:
+    return [replace(one, high="99.5", low="1.5") for one in values]
+
+
+def batch(sample: Sample) -> tuple[str, ...]:
+    """Two symbols where one call may ask for them, else one."""
+    return sample.symbols[: min(2, provider_of(sample).batch_limit(sample.fetcher, sample.window))]

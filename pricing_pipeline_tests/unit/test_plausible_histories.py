@@ -1,0 +1,191 @@
+"""Of real histories no true day is refused, and every fault that is put into one is quarantined."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from pricing_pipeline.domain.answers import Adjustment, Observation
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.sandbox.recorded import SYMBOLS
+from pricing_pipeline.validation.knowledge import Doubt, Known, Point, Verdict
+from pricing_pipeline.validation.plausibility import judge
+from pricing_pipeline_tests.support.real_histories import NOON, bars, daily, held, times
+from pricing_pipeline_tests.support.recordings import recorded
+
+SCHEMES = ("118632", "119551", "120841", "125497")
+
+
+def navs(code: str) -> list[Observation]:
+    answer = recorded("mfapi", f"mf_{code}_full_history.json")
+    window = Window(date(2006, 1, 1), NOON.date())
+    parsed = PROVIDERS["mfapi"].parse(Fetcher.NAV, [code], window, answer, now=NOON)
+    return list(parsed.observations)
+
+
+# Whole histories
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+@pytest.mark.parametrize("adjustment", Adjustment)
+def test_b18_f6_no_day_of_thirteen_real_years_is_refused(symbol: str, adjustment: Adjustment) -> None:
+    """Crashes of 2000 and 2008 and, raw, four splits included."""
+    assert daily(Known(), bars(symbol, adjustment)).held == []
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_of_real_navs_only_a_mistake_of_the_source_is_refused(code: str) -> None:
+    """119551, a bond fund, was published 13 % higher for one day of June 2024."""
+    rows = navs(code)
+    assert len(rows) > 3000
+    verdict = judge(Known(), rows, Fetcher.NAV, is_latest=False)
+    expected = {datetime(2024, 6, 24, tzinfo=UTC): Doubt.SPIKE} if code == "119551" else {}
+    assert held(verdict) == expected
+
+
+def lived(
+    rows: Sequence[Observation], fetcher: Fetcher, a_time: int
+) -> Iterator[tuple[Observation, Verdict]]:
+    """The verdict of each day as it would have come: with the days before it, beside what was believed by then."""
+    believed: dict[datetime, Observation] = {}
+    doubted: dict[datetime, Observation] = {}
+    for end in range(1, len(rows) + 1):
+        answer = rows[max(0, end - a_time) : end]
+        earlier = [row for at, row in believed.items() if at < answer[0].observed_at][-1:]
+        anchors = [*earlier, *list(believed.values())[-1:]]
+        known = Known(
+            newest_at=max(believed, default=None),
+            anchors=tuple(Point(row.observed_at, row.close) for row in anchors),
+            witnesses=tuple(Point(row.observed_at, row.close) for row in doubted.values()),
+        )
+        verdict = judge(known, answer, fetcher, is_latest=True)
+        for doubt in verdict.held:
+            doubted[doubt.observation.observed_at] = doubt.observation
+        for row in verdict.good:
+            believed[row.observed_at] = row
+            doubted.pop(row.observed_at, None)
+        believed = dict(sorted(believed.items())[-10:])
+        yield rows[end - 1], verdict
+
+
+@pytest.mark.parametrize(
+    ("symbol", "splits"),
+    [
+        ("AAPL", {"2000-06-21", "2000-06-22", "2005-02-28", "2005-03-01"}),
+        ("MSFT", {"2003-02-18", "2003-02-19"}),
+        ("IBM", set()),
+        ("GOOG", set()),
+        ("FB", set()),
+    ],
+)
+def test_b18_f6_day_by_day_only_splits_wait_two_days(symbol: str, splits: set[str]) -> None:
+    """Not Apple's loss of half its price on 2000-09-29, on which 22 times the usual volume was traded."""
+    doubted: dict[str, Doubt] = {}
+    last = Verdict()
+    for _, last in lived(bars(symbol), Fetcher.DAILY_BARS, 5):
+        doubted |= {at.date().isoformat(): kind for at, kind in held(last).items()}
+    assert doubted == dict.fromkeys(splits, Doubt.SPLIT)
+    assert not last.held
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_day_by_day_no_nav_is_refused(code: str) -> None:
+    assert not [row for row, verdict in lived(navs(code), Fetcher.NAV, 1) if verdict.held]
+
+
+# Faults put into real histories
+
+
+@pytest.mark.parametrize("symbol", ["AAPL", "IBM"])
+@pytest.mark.parametrize("factor", ["100", "0.01", "1000", "0.001", "10000"])
+def test_b18_f6_another_unit_is_held_wherever_it_comes(symbol: str, factor: str) -> None:
+    """A day, a week, or all days from one on; the days between are stored."""
+    rows, draw = bars(symbol), random.Random(f"{symbol} {factor}")
+    for length in (1, 2, 5, 9, 400) * 4:
+        start = draw.randrange(30, len(rows) - length)
+        wrong = {row.observed_at for row in rows[start : start + length]}
+        mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
+        verdict = daily(Known(), mixed)
+        assert set(held(verdict)) == wrong
+        assert len(verdict.good) == len(rows) - length
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_b18_f6_another_unit_in_all_of_an_answer_is_held_beside_what_is_stored(symbol: str) -> None:
+    rows, draw = bars(symbol), random.Random(symbol)
+    for factor in ("100", "0.01"):
+        for _ in range(20):
+            start = draw.randrange(1, len(rows) - 6)
+            before = rows[start - 1]
+            known = Known(anchors=(Point(before.observed_at, before.close),), newest_at=before.observed_at)
+            wrong = [times(row, Decimal(factor)) for row in rows[start : start + 5]]
+            verdict = judge(known, wrong, Fetcher.DAILY_BARS, is_latest=True)
+            assert (len(verdict.held), verdict.good) == (5, [])
+
+
+@pytest.mark.parametrize("code", SCHEMES)
+def test_b18_f6_a_nav_in_another_unit_is_held_wherever_it_comes(code: str) -> None:
+    rows, draw = navs(code), random.Random(code)
+    usual = set(held(judge(Known(), rows, Fetcher.NAV, is_latest=False)))
+    for length in (1, 3, 300) * 4:
+        start = draw.randrange(30, len(rows) - length)
+        wrong = {row.observed_at for row in rows[start : start + length]}
+        mixed = [times(row, Decimal(100)) if row.observed_at in wrong else row for row in rows]
+        assert set(held(judge(Known(), mixed, Fetcher.NAV, is_latest=False))) - usual == wrong - usual
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+@pytest.mark.parametrize("factor", [2, 3, 4, 7, 10])
+def test_b18_f6_a_split_that_was_not_applied_is_held(symbol: str, factor: int) -> None:
+    """From some day back, adjusted prices are too high by a whole factor. The newest days are right."""
+    rows, draw = bars(symbol, Adjustment.SPLITS), random.Random(f"{symbol} {factor}")
+    for _ in range(5):
+        split = draw.randrange(10, len(rows) - 30)
+        mixed = [times(row, Decimal(factor)) if n < split else row for n, row in enumerate(rows)]
+        newest = rows[-1]
+        known = Known(anchors=(Point(newest.observed_at, newest.close),), adjustment=Adjustment.SPLITS)
+        verdict = daily(known, mixed)
+        assert set(held(verdict)) == {row.observed_at for row in rows[:split]}
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_b18_f6_a_split_that_begins_today_waits_for_its_confirmation(symbol: str) -> None:
+    rows, draw = bars(symbol), random.Random(symbol)
+    for factor in (2, 3, 4, 5, 7, 10, 15):
+        at = draw.randrange(30, len(rows) - 5)
+        before = rows[at - 5]
+        known = Known(
+            anchors=(
+                Point(before.observed_at, before.close),
+                Point(rows[at - 1].observed_at, rows[at - 1].close),
+            )
+        )
+        answer = [*rows[at - 4 : at], times(rows[at], 1 / Decimal(factor))]
+        verdict = judge(known, answer, Fetcher.DAILY_BARS, is_latest=True)
+        assert held(verdict) == {rows[at].observed_at: Doubt.SPLIT}
+        assert verdict.good == answer[:-1]
+
+
+@pytest.mark.parametrize("before", [1, 2, 3, 10])
+@pytest.mark.parametrize("after", [2, 3, 10])
+def test_b18_f6_a_span_around_a_split_needs_no_more_days_than_it_has(before: int, after: int) -> None:
+    """A true split of raw prices, at the beginning of an answer too: what comes after it shows that it stays."""
+    rows = bars("AAPL")
+    (split,) = (n for n, row in enumerate(rows) if row.observed_at.date().isoformat() == "2005-02-28")
+    assert daily(Known(), rows[split - before : split + after]).held == []
+
+
+def test_b18_f6_a_spike_is_held_and_its_neighbours_are_not() -> None:
+    rows, draw = bars("IBM"), random.Random(7)
+    for factor in ("1.6", "0.6", "2.2", "3", "5", "0.1"):
+        for length in (1, 2, 4):
+            start = draw.randrange(30, len(rows) - 30)
+            wrong = {row.observed_at for row in rows[start : start + length]}
+            mixed = [times(row, Decimal(factor)) if row.observed_at in wrong else row for row in rows]
+            assert set(held(daily(Known(), mixed))) == wrong, (factor, length)
