@@ -961,10 +961,6 @@ CREATE TABLE pricing.provider_state (
     probe_call bigint  -- The one call that decides.
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
     trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
-    passed_at timestamp with time zone  -- When a claim last looked from the first task on; for 250 ms from then claims may begin after the last one. NULL = the next one looks from the first on.
-    passed_priority integer  -- Priority of the task that was claimed last.
-    passed_cadence integer  -- Its cadence_minutes.
-    passed_id bigint  -- Its id.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
@@ -1704,10 +1700,6 @@ GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_leaf(text) TO pricing_reader, pricing_worker;
 
--- Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.
-CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp, stats_fetch_consistency=none;
-GRANT EXECUTE ON FUNCTION pricing.is_littered() TO pricing_reader, pricing_worker;
-
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all, or one more than a minute ahead.
 CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -1941,6 +1933,10 @@ GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO prici
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
+CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
+
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.note_duty(text,timestamp with time zone,text,timestamp with time zone) TO pricing_worker;
@@ -2012,9 +2008,17 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double precision[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.peers(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
+-- Locks and returns the tasks of a claim, the most urgent first: of a probe one, of every tenth claim a backfill before the others.
+CREATE FUNCTION pricing.pick_for_claim(wanted_provider text, allowed pricing.call_allowance, claims bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pick_for_claim(text,pricing.call_allowance,bigint) TO pricing_worker;
+
 -- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
 CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
+
+-- Locks and returns the task by which a provider is probed: of a viewer if there is one, of the data type that failed longest ago, asked for or queued longest ago. If it cannot be called now, the next one in the claim's order that can.
+CREATE FUNCTION pricing.pick_probe(wanted_provider text, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.pick_probe(text,pricing.call_allowance) TO pricing_worker;
 
 -- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -2031,10 +2035,6 @@ GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader,
 -- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- The state of a provider whose breaker lets a probe through, with the place in the claim's order where that begins to look: at the task, of a viewer if there is one, whose data type failed longest ago, and of these at what was asked for or queued longest ago.
-CREATE FUNCTION pricing.probe_from(state pricing.provider_state, now_ timestamp with time zone) RETURNS pricing.provider_state LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.probe_from(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
