@@ -183,7 +183,8 @@ CREATE OR REPLACE FUNCTION pricing.claim_opinions(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
-    next record;
+    now_ timestamptz;
+    picked record;
     first_ pricing.quarantined_values;
     kind pricing.data_type_registry;
     able pricing.provider_capabilities;
@@ -191,9 +192,9 @@ DECLARE
     allowed record;
     bytes_ bigint;
 BEGIN
-    next := pricing.next_to_ask(wanted_provider, only_value);
-    first_ := next.chosen;
-    refusal := next.refusal;
+    picked := pricing.next_to_ask(wanted_provider, only_value);
+    first_ := picked.chosen;
+    refusal := picked.refusal;
     IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
@@ -207,7 +208,7 @@ BEGIN
              WHEN able.batch_from > 1 THEN 1 ELSE able.batch_size END) t;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
-    claimed_at := pricing.clock();
+    now_ := pricing.clock();
     bytes_ := kind.estimated_data_size_bytes * cardinality(symbols);
     -- No more urgent than a backfill: it stops at the same part of the quota.
     SELECT w.sentence INTO refusal FROM pricing.why_not_called(wanted_provider, -2, bytes_) w;
@@ -219,7 +220,7 @@ BEGIN
         refusal := pg_catalog.format('%s is being asked for in this moment. Try again in some seconds', first_.symbol);
         RETURN;
     END IF;
-    SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, claimed_at);
+    SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
     IF allowed.key_name IS NULL THEN
         refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', wanted_provider);
         RETURN;
@@ -229,9 +230,10 @@ BEGIN
     key_name := allowed.key_name;
     data_type := first_.data_type;
     fetcher := kind.fetcher;
+    claimed_at := now_;
     call_id := pricing.log_opinions(
         wanted_provider, key_name, data_type, symbols, day, able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_,
-        run, worker_name, value_ids, claimed_at);
+        run, worker_name, value_ids, now_);
 END $$;
 COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
     'Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';
