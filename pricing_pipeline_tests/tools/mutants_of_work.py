@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "no units are saved for a task that needs many",
         f"{_FUNCTIONS}/queue/claim.sql",
-        "claim_calls",
+        "pick_for_claim",
         "IF allowed.is_scarce THEN",
         "IF false THEN",
         (f"{_CLAIMS_MOVE}::test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time",),

@@ -35,10 +35,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pricing.await_claims();
-    IF allowed.is_scarce THEN
-        allowed := pricing.save_units(wanted_provider, allowed, now_);
-    END IF;
-    tasks := pricing.pick_for_claim(wanted_provider, allowed, state.claims);
+    tasks := pricing.pick_for_claim(wanted_provider, allowed, state.claims, now_);
     key_name := allowed.key_name;
     claim_token := gen_random_uuid();
     claimed_at := now_;
@@ -213,12 +210,16 @@ COMMENT ON FUNCTION pricing.await_claims() IS
     'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits a quarter of a second at most.';
 
 
-CREATE OR REPLACE FUNCTION pricing.pick_for_claim(wanted_provider text, allowed pricing.call_allowance, claims bigint)
+CREATE OR REPLACE FUNCTION pricing.pick_for_claim(
+    wanted_provider text, allowed pricing.call_allowance, claims bigint, now_ timestamptz)
 RETURNS pricing.picked_task[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     tasks pricing.picked_task[];
 BEGIN
+    IF allowed.is_scarce THEN
+        allowed := pricing.save_units(wanted_provider, allowed, now_);
+    END IF;
     IF allowed.is_probe THEN
         RETURN pricing.pick_probe(wanted_provider, allowed);
     END IF;
@@ -230,7 +231,7 @@ BEGIN
     END IF;
     RETURN tasks;
 END $$;
-COMMENT ON FUNCTION pricing.pick_for_claim(text, pricing.call_allowance, bigint) IS
+COMMENT ON FUNCTION pricing.pick_for_claim(text, pricing.call_allowance, bigint, timestamptz) IS
     'Locks and returns the tasks of a claim, the most urgent first: of a probe one, of every tenth claim a backfill before the others.';
 
 
