@@ -23,6 +23,8 @@ class ProviderCall:
     now: datetime
     answers: Mapping[str, str] = field(default_factory=dict)
     """Symbols that are to be answered with another symbol's data: a fault somebody asked for."""
+    agent: str = ""
+    """The client's User-Agent."""
 
 
 @dataclass(frozen=True, slots=True)

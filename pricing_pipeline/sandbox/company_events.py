@@ -55,7 +55,7 @@ def splits(market: Market, instrument: Instrument, bars: Sequence[Bar]) -> list[
 
 def dividends(market: Market, instrument: Instrument, first: date, last: date) -> list[Payment]:
     """What it pays from `first` to `last`, both included, oldest first."""
-    symbol = instrument.symbol
+    symbol = instrument.key
     pays = symbol not in _PAYS_NOTHING if symbol in SYMBOLS else pick(f"pays:{symbol}", 0, 4) > 0
     if instrument.kind is not Kind.EQUITY or not pays:
         return []

@@ -26,10 +26,11 @@ STAMP_FIELDS = frozenset({"timestamp", "last_quote_at", "regularMarketTime"})
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Please wait.</body></html>\n"
 )
+_BROWSER = "Mozilla/5.0 ("
 
 FaultKind = Literal[
     "delay", "hang", "status", "throttle", "truncate", "html", "other_symbol", "stale", "price", "times",
-    "ahead", "currency", "crossed", "duplicate", "split", "redirect", "bomb", "drip", "cut",
+    "ahead", "currency", "crossed", "duplicate", "split", "redirect", "bomb", "drip", "cut", "browsers_only",
 ]  # fmt: skip
 
 
@@ -45,7 +46,8 @@ class Behaviour(BaseModel):
     is `value`. crossed: high and low change places. duplicate: the first day comes twice, the second time with prices
     twice as high. split: prices of the older half of the days times `factor`, as if a split had not been applied.
     redirect: 302 to `location`. bomb: `factor` megabytes of nothing, packed by gzip. drip: the body byte by byte, one
-    in `seconds`. cut: the body ends before the length that was announced.
+    in `seconds`. cut: the body ends before the length that was announced. browsers_only: 429 in Yahoo's words to
+    clients whose User-Agent is not a browser's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,6 +116,7 @@ _FIELDS: dict[FaultKind, tuple[frozenset[str], frozenset[str]]] = {
     "bomb": (frozenset({"factor"}), _NONE),
     "drip": (frozenset({"seconds"}), _NONE),
     "cut": (_NONE, _NONE),
+    "browsers_only": (_NONE, _NONE),
 }
 _ALL_FIELDS = frozenset().union(*(needs | may for needs, may in _FIELDS.values()))
 
@@ -185,6 +188,9 @@ def distorted(reply: Reply, behaviours: Iterable[Behaviour], call: ProviderCall)
                 headers = {} if one.retry_after is None else {"Retry-After": one.retry_after}
                 body = one.body or "Too Many Requests"
                 reply = Reply(429, body.encode(), _type_of(body), headers)
+            case "browsers_only":
+                if not call.agent.startswith(_BROWSER):
+                    reply = Reply(429, b"Edge: Too Many Requests", "text/plain")
             case "html":
                 reply = Reply(200, _PAGE, "text/html; charset=utf-8")
             case "truncate":

@@ -17,6 +17,9 @@ _MOVES = timedelta(days=45)
 _FILED_AFTER = timedelta(days=40)
 _TRADES = ("Software", "Semiconductors", "Banks", "Insurance", "Retail", "Pharmaceuticals")
 _CITIES = (("Springfield", "IL"), ("Riverside", "CA"), ("Salem", "OR"), ("Madison", "WI"))
+_COUNTRIES = {
+    "United States": "US", "United Kingdom": "GB", "Germany": "DE", "Australia": "AU", "South Africa": "ZA",
+}  # fmt: skip
 
 Row = dict[str, object]
 
@@ -34,27 +37,34 @@ def shares(symbol: str) -> int:
 
 def profile(instrument: Instrument) -> Row:
     """What a company is; what the market says of it is the dialect's."""
-    symbol = instrument.symbol
+    symbol = instrument.key
     city, state = _CITIES[pick(f"city:{symbol}", 0, len(_CITIES))]
     trade = _TRADES[pick(f"trade:{symbol}", 0, len(_TRADES))]
     return {
         "companyName": instrument.name,
         "currency": instrument.currency,
-        "cik": f"{pick(f'cik:{symbol}', 10**5, 2 * 10**6):010d}",
-        "isin": f"US{pick(f'isin:{symbol}', 10**9, 10**10)}",
-        "exchangeFullName": f"{instrument.exchange} Global Select",
-        "exchange": instrument.exchange,
+        "cik": _cik(symbol),
+        "isin": f"{_COUNTRIES[instrument.venue.country]}{pick(f'isin:{symbol}', 10**9, 10**10)}",
+        "cusip": str(pick(f"cusip:{symbol}", 10**8, 10**9)),
+        "exchangeFullName": instrument.venue.yahoo_name,
+        "exchange": instrument.venue.fmp_code,
         "industry": trade,
-        "website": f"https://www.{symbol.lower()}.example",
+        "website": f"https://www.{instrument.symbol.lower()}.example",
         "description": f"{instrument.name} is made up and deals in {trade.lower()}.",
         "ceo": "A. Person",
         "sector": "Technology" if trade in _TRADES[:2] else "Other",
-        "country": "US",
+        "country": _COUNTRIES[instrument.venue.country],
         "fullTimeEmployees": str(pick(f"employees:{symbol}", 100, 200_000)),
+        "phone": f"555 {pick(f'phone:{symbol}', 10**6, 10**7)}",
+        "address": f"{pick(f'house:{symbol}', 1, 1000)} Main Street",
         "city": city,
         "state": state,
+        "zip": f"{pick(f'zip:{symbol}', 0, 10**5):05d}",
+        "image": f"https://www.{instrument.symbol.lower()}.example/logo.png",
+        "beta": _hundredths(pick(f"beta:{symbol}", 20, 220)),
         "lastDividend": _hundredths(pick(f"dividend:{symbol}", 0, 400)),
         "ipoDate": str(instrument.first_day),
+        "defaultImage": False,
         "isEtf": False,
         "isActivelyTrading": True,
         "isAdr": False,
@@ -115,11 +125,14 @@ def _statement(symbol: str, year: int) -> Row:
     spent = revenue * pick(f"spent:{key}", 5, 25) // 100
     income = revenue - cost - spent
     tax = max(income, 0) * 21 // 100
+    earned, wear, research = income - tax, revenue * 3 // 100, spent * 2 // 3
+    diluted = shares(symbol) * 101 // 100
     filed = _year_end(year) + _FILED_AFTER
     return {
         "date": str(_year_end(year)),
         "symbol": symbol,
         "reportedCurrency": "USD",
+        "cik": _cik(symbol),
         "filingDate": str(filed),
         "acceptedDate": f"{filed} 06:01:36",
         "fiscalYear": str(year),
@@ -127,14 +140,39 @@ def _statement(symbol: str, year: int) -> Row:
         "revenue": revenue,
         "costOfRevenue": cost,
         "grossProfit": revenue - cost,
+        "researchAndDevelopmentExpenses": research,
+        "generalAndAdministrativeExpenses": 0,
+        "sellingAndMarketingExpenses": 0,
+        "sellingGeneralAndAdministrativeExpenses": spent - research,
+        "otherExpenses": 0,
         "operatingExpenses": spent,
+        "costAndExpenses": cost + spent,
+        "netInterestIncome": 0,
+        "interestIncome": 0,
+        "interestExpense": 0,
+        "depreciationAndAmortization": wear,
+        "ebitda": income + wear,
+        "ebit": income,
+        "nonOperatingIncomeExcludingInterest": 0,
         "operatingIncome": income,
+        "totalOtherIncomeExpensesNet": 0,
         "incomeBeforeTax": income,
         "incomeTaxExpense": tax,
-        "netIncome": income - tax,
-        "eps": _hundredths((income - tax) * 100 // shares(symbol)),
+        "netIncomeFromContinuingOperations": earned,
+        "netIncomeFromDiscontinuedOperations": 0,
+        "otherAdjustmentsToNetIncome": 0,
+        "netIncome": earned,
+        "netIncomeDeductions": 0,
+        "bottomLineNetIncome": earned,
+        "eps": _hundredths(earned * 100 // shares(symbol)),
+        "epsDiluted": _hundredths(earned * 100 // diluted),
         "weightedAverageShsOut": shares(symbol),
+        "weightedAverageShsOutDil": diluted,
     }
+
+
+def _cik(symbol: str) -> str:
+    return f"{pick(f'cik:{symbol}', 10**5, 2 * 10**6):010d}"
 
 
 def _year_end(year: int) -> date:

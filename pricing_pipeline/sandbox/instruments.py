@@ -1,4 +1,4 @@
-"""Which symbols the sandbox knows, and what each one is. Prices and spellings are not decided here."""
+"""Which instruments the sandbox has, by the names that Twelve Data gives them. How others spell them: `spellings`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pricing_pipeline.sandbox.recorded import SYMBOLS, recorded_bars
 from pricing_pipeline.sandbox.units import CENT, UNITS, units_of
+from pricing_pipeline.sandbox.venues import ABROAD, COINS, FOREX, FUNDS, NASDAQ, NYSE, Venue
 
 UNKNOWN_PREFIX = "NOPE"
 """Symbols that start so are unknown to every provider."""
@@ -22,8 +23,8 @@ FUNDS_FROM = date(2013, 1, 2)
 FIRST_SCHEME, UNKNOWN_SCHEMES_FROM = 100_000, 900_000
 """Scheme codes from the first up to, not including, the second exist."""
 
-_NEW_YORK, _UTC, _KOLKATA = ZoneInfo("America/New_York"), ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")
-_EQUITY_SYMBOL = re.compile(r"[A-Z][A-Z0-9._-]{0,19}")
+_TICKER = re.compile(r"[A-Z][A-Z0-9]{0,19}(\.[AB])?")
+"""A share of the United States; a letter behind the dot is its class."""
 _PAIR = re.compile(r"([A-Z]{2,5})/([A-Z]{3,4})")
 
 
@@ -41,15 +42,12 @@ class Instrument:
     symbol: str
     kind: Kind
     name: str
-    exchange: str
-    mic_code: str
+    venue: Venue
     currency: str
     base: str
     """Name of what a pair's price is for; empty for other kinds."""
     quote: str
     """Name of the currency a pair's price is in; empty for other kinds."""
-    zone: ZoneInfo
-    """Its trading days are days of this zone."""
     first_day: date
     anchor: int
     tick: int
@@ -58,17 +56,42 @@ class Instrument:
     volume: int
 
     @property
+    def key(self) -> str:
+        """Its own among all markets: several have the same symbol."""
+        return f"{self.symbol}:{self.venue.exchange}" if self.venue.suffix else self.symbol
+
+    @property
+    def exchange(self) -> str:
+        return self.venue.exchange
+
+    @property
+    def mic_code(self) -> str:
+        return self.venue.mic_code
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return self.venue.zone
+
+    @property
     def week_days(self) -> int:
         """Trading days in a week, Monday first."""
         return 7 if self.kind is Kind.CRYPTO else 5
 
 
 _LISTED = {
-    "AAPL": ("Apple Inc.", "NASDAQ", "XNGS"),
-    "FB": ("Facebook, Inc.", "NASDAQ", "XNGS"),
-    "GOOG": ("Google Inc.", "NASDAQ", "XNGS"),
-    "IBM": ("International Business Machines Corp", "NYSE", "XNYS"),
-    "MSFT": ("Microsoft Corporation", "NASDAQ", "XNGS"),
+    "AAPL": ("Apple Inc.", NASDAQ),
+    "FB": ("Facebook, Inc.", NASDAQ),
+    "GOOG": ("Google Inc.", NASDAQ),
+    "IBM": ("International Business Machines Corp", NYSE),
+    "MSFT": ("Microsoft Corporation", NASDAQ),
+}
+
+# By exchange and ticker: name, and about what a share cost in 2024, in the unit of its market (pence in London).
+_ABROAD = {
+    "LSE": {"BARC": ("Barclays PLC", "240.5"), "VOD": ("Vodafone Group Public Limited Company", "72.5")},
+    "XETR": {"SAP": ("SAP SE", "210.35"), "SIE": ("Siemens Aktiengesellschaft", "176.2")},
+    "ASX": {"ALL": ("Aristocrat Leisure Limited", "54.3"), "BHP": ("BHP Group Limited", "41.8")},
+    "JSE": {"NPN": ("Naspers Limited", "3950"), "SOL": ("Sasol Limited", "131.4")},
 }
 
 # Name and about what one unit was worth in US dollars in 2024: enough for plausible rates of all pairs.
@@ -126,13 +149,35 @@ _COINS = {
 
 @lru_cache(maxsize=50_000)
 def find_instrument(symbol: str) -> Instrument | None:
-    """The equity, currency pair or coin of this symbol as Twelve Data spells it, or None if there is none."""
-    symbol = symbol.upper()
+    """The share of the United States, currency pair or coin of this symbol, or None if there is none.
+
+    Any ticker is a share, unless it is made of the codes of two currencies.
+    """
     if symbol.startswith(UNKNOWN_PREFIX):
         return None
     if pair := _PAIR.fullmatch(symbol):
         return _pair(symbol, pair[1], pair[2])
-    return _equity(symbol) if _EQUITY_SYMBOL.fullmatch(symbol) else None
+    return _equity(symbol) if _TICKER.fullmatch(symbol) and not _is_pair(symbol) else None
+
+
+@lru_cache(maxsize=1000)
+def find_abroad(ticker: str, venue: Venue) -> Instrument | None:
+    """The share of this ticker on a market outside the United States, or None if there is none."""
+    found = _ABROAD.get(venue.exchange, {}).get(ticker)
+    if found is None:
+        return None
+    name, price = found
+    key = f"{ticker}:{venue.exchange}"
+    return _share(ticker, name, venue, EQUITIES_FROM, units_of(price), pick(f"volume:{key}", 10**5, 10**7))
+
+
+def known_instruments() -> list[Instrument]:
+    """What has a name of its own: all that a search can list. Pairs with the dollar stand for all pairs."""
+    shares = [_equity(symbol) for symbol in SYMBOLS]
+    shares += [_equity(ticker) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]
+    abroad = [find_abroad(ticker, venue) for venue in ABROAD for ticker in _ABROAD[venue.exchange]]
+    pairs = [find_instrument(f"{code}/USD") for code in (*_CURRENCIES, *_METALS, *_COINS)]
+    return [*shares, *(one for one in (*abroad, *pairs) if one is not None)]
 
 
 @lru_cache(maxsize=50_000)
@@ -144,12 +189,10 @@ def find_scheme(code: int) -> Instrument | None:
         symbol=str(code),
         kind=Kind.FUND,
         name="",  # schemes carry more than a name; the dialect of mfapi.in gives it
-        exchange="",
-        mic_code="",
+        venue=FUNDS,
         currency="INR",
         base="",
         quote="",
-        zone=_KOLKATA,
         first_day=FUNDS_FROM,
         anchor=pick(f"nav:{code}", 10 * UNITS, 250 * UNITS),
         tick=10,  # NAVs are published with 4 decimals; mfapi.in writes a fifth, always 0
@@ -167,24 +210,24 @@ def pick(key: str, least: int, below: int) -> int:
 
 def _equity(symbol: str) -> Instrument:
     if symbol in SYMBOLS:
-        name, exchange, mic_code = _LISTED[symbol]
+        name, venue = _LISTED[symbol]
         recorded = recorded_bars()[symbol]
-        first_day, volume = recorded[0].day, recorded[-1].volume
-        anchor = units_of(recorded[-1].close)
-    else:
-        exchange, mic_code = (("NASDAQ", "XNGS"), ("NYSE", "XNYS"))[pick(f"exchange:{symbol}", 0, 2)]
-        name, first_day, volume = f"{symbol} Corp", EQUITIES_FROM, pick(f"volume:{symbol}", 10**5, 10**7)
-        anchor = pick(f"anchor:{symbol}", 10 * 100, 500 * 100) * CENT
+        return _share(symbol, name, venue, recorded[0].day, units_of(recorded[-1].close), recorded[-1].volume)
+    venue = (NASDAQ, NYSE)[pick(f"exchange:{symbol}", 0, 2)]
+    anchor = pick(f"anchor:{symbol}", 10 * 100, 500 * 100) * CENT
+    volume = pick(f"volume:{symbol}", 10**5, 10**7)
+    return _share(symbol, f"{symbol} Corp", venue, EQUITIES_FROM, anchor, volume)
+
+
+def _share(symbol: str, name: str, venue: Venue, first_day: date, anchor: int, volume: int) -> Instrument:
     return Instrument(
         symbol=symbol,
         kind=Kind.EQUITY,
         name=name,
-        exchange=exchange,
-        mic_code=mic_code,
-        currency="USD",
+        venue=venue,
+        currency=venue.currency,
         base="",
         quote="",
-        zone=_NEW_YORK,
         first_day=first_day,
         anchor=anchor,
         tick=CENT,
@@ -192,6 +235,11 @@ def _equity(symbol: str) -> Instrument:
         bound=131_072,
         volume=volume,
     )
+
+
+def _is_pair(text: str) -> bool:
+    """Whether the text is two codes without a slash, such as EURUSD: nowhere the symbol of a share."""
+    return any(_pair(text, text[:at], text[at:]) is not None for at in range(2, len(text) - 2))
 
 
 def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
@@ -205,12 +253,10 @@ def _pair(symbol: str, base: str, quote: str) -> Instrument | None:
         symbol=symbol,
         kind=Kind.CRYPTO if coin else Kind.FOREX,
         name=f"{left[0]} {right[0]}",
-        exchange="Coinbase Pro" if coin else "Forex",
-        mic_code="",
+        venue=COINS if coin else FOREX,
         currency=quote,
         base=left[0],
         quote=right[0],
-        zone=_UTC,
         first_day=date(2014, 1, 1) if coin else EQUITIES_FROM,
         anchor=max(anchor, 1),
         tick=CENT if anchor >= 10 * UNITS and coin else 1,

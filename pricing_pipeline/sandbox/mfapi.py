@@ -16,6 +16,7 @@ from pricing_pipeline.sandbox.calls import JSON, Admission, ProviderCall, Reply
 from pricing_pipeline.sandbox.instruments import Instrument, find_scheme, pick
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
+from pricing_pipeline.sandbox.searching import has_words
 from pricing_pipeline.sandbox.series import Bar
 from pricing_pipeline.sandbox.settings import SandboxSettings
 from pricing_pipeline.sandbox.units import decimal_text
@@ -89,7 +90,7 @@ class MfApi:
         self, endpoint: str, params: Mapping[str, str], headers: Mapping[str, str], now: datetime
     ) -> ProviderCall:
         code = endpoint.removeprefix("mf").strip("/").split("/")[0]
-        symbols = (code,) if code and code != "latest" else ()
+        symbols = (code,) if code and code not in ("latest", "search") else ()
         return ProviderCall(endpoint, params, symbols, None, now)
 
     def admit(self, call: ProviderCall) -> Admission:
@@ -105,8 +106,11 @@ class MfApi:
         if parts[0] != "mf" or len(parts) > 3 or (len(parts) == 3 and parts[2] != "latest"):
             return _reply({"error": "not found"}, 404)
         try:
+            _check(call.params)
             if len(parts) == 1:
                 return self._list(call)
+            if parts[1:] == ["search"]:
+                return self._search(call)
             if parts[1] == "latest":
                 return self._latest_of_all(call)
             return self._scheme(call, parts[1], only_latest=len(parts) == 3)
@@ -145,6 +149,15 @@ class MfApi:
         names = ("scheme_code", "scheme_name", "isin_growth", "isin_div_reinvestment")
         return _reply([_camel({name: _meta(code)[name] for name in names}) for code in codes])
 
+    def _search(self, call: ProviderCall) -> Reply:
+        """Schemes whose name has all words asked for, among those of the bulk lists."""
+        query = call.params.get("q", "").strip()
+        if not query:
+            raise ValueError("missing q")
+        codes = (code for code in _LISTED if has_words(query, str(_meta(code)["scheme_name"])))
+        names = ("scheme_code", "scheme_name")
+        return _reply([_camel({name: _meta(code)[name] for name in names}) for code in codes])
+
     def _latest_of_all(self, call: ProviderCall) -> Reply:
         published = _published(call.now)
         order = (
@@ -172,6 +185,12 @@ class MfApi:
         """Days and rows, newest first."""
         bars = self._market.final_bars(scheme, scheme.first_day, published)
         return [(bar.day, _row(bar)) for bar in reversed(bars)]
+
+
+def _check(params: Mapping[str, str]) -> None:
+    """Refuse what no recording or page tells of: what the provider does with it is not known."""
+    for name in params.keys() - {"startDate", "endDate", "limit", "offset", "q"}:
+        raise ValueError(f"{name} is not a parameter that the sandbox serves")
 
 
 def _published(now: datetime) -> date:

@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 
 from pricing_pipeline.sandbox.instruments import Instrument, Kind, pick
 from pricing_pipeline.sandbox.series import Bar, Series
+from pricing_pipeline.sandbox.venues import Venue
 from pricing_pipeline.sandbox.walk import Day
 
 _YEAR_OF_DAYS = 260
 _VOLUME_DAYS = 9  # Twelve Data's default `volume_time_period`
 _SERIES_KEPT = 256  # a series is about 80 kB
 _DAYS_KEPT = 50_000
-_OPENING, _CLOSING = time(9, 30), time(16, 0)
 
 
 class Quote(NamedTuple):
@@ -183,7 +183,7 @@ class Market:
         day = now.astimezone(instrument.zone).date()
         if not self._always and now < self.session(instrument, day)[0]:
             day -= timedelta(days=1)
-        key = f"{instrument.kind}:{instrument.symbol}"
+        key = f"{instrument.kind}:{instrument.key}"
         known = self._days.get(key)
         if known is not None and known[0] == day:
             return known[1]
@@ -227,7 +227,7 @@ class Market:
     def _path(self, instrument: Instrument, day: date, prices: Day) -> _Path:
         opening, closing = self.session(instrument, day)
         length = int((closing - opening).total_seconds())
-        key = f"{self._seed}:{instrument.kind}:{instrument.symbol}:{day}"
+        key = f"{self._seed}:{instrument.kind}:{instrument.key}:{day}"
         opened, high, low, close, _ = prices
         # A rising day usually dips first, and the other way round.
         first, second = (low, high) if close >= opened else (high, low)
@@ -250,13 +250,17 @@ class Market:
     def session(self, instrument: Instrument, day: date) -> tuple[datetime, datetime]:
         """When the day's trading opens and closes."""
         if instrument.kind is Kind.EQUITY and not self._always:
-            return _hours(instrument.zone, day)
+            return _hours(instrument.venue, day)
         return _whole_day(instrument.zone, day)
+
+    def stamp(self, instrument: Instrument, day: date) -> datetime:
+        """The opening of the exchange on a day, also where the market is declared open round the clock."""
+        return _hours(instrument.venue, day)[0]
 
 
 @lru_cache(4096)
-def _hours(zone: ZoneInfo, day: date) -> tuple[datetime, datetime]:
-    opening, closing = (datetime.combine(day, at, zone) for at in (_OPENING, _CLOSING))
+def _hours(venue: Venue, day: date) -> tuple[datetime, datetime]:
+    opening, closing = (datetime.combine(day, at, venue.zone) for at in (venue.opens, venue.closes))
     return opening.astimezone(UTC), closing.astimezone(UTC)
 
 

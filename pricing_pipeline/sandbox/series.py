@@ -33,7 +33,7 @@ class Series:
         self._seed = seed
         recorded: tuple[RecordedBar, ...] = ()
         if instrument.kind is Kind.EQUITY:
-            recorded = recorded_bars().get(instrument.symbol, ())
+            recorded = recorded_bars().get(instrument.key, ())
         self._recorded = [Bar(found.day, _prices(found), found) for found in recorded]
         self._recorded_days = [bar.day for bar in self._recorded]
         self._walk_from = recorded[-1].day + timedelta(days=1) if recorded else instrument.first_day
@@ -83,7 +83,7 @@ class Series:
     def _make_walk(self, length: int) -> Walk:
         instrument = self._instrument
         return Walk(
-            f"{self._seed}:{instrument.kind}:{instrument.symbol}",
+            f"{self._seed}:{instrument.kind}:{instrument.key}",
             length + _SPARE_DAYS,
             anchor=instrument.anchor,
             tick=instrument.tick,

@@ -1,4 +1,4 @@
-"""Twelve Data: endpoints, parameters, batches, credits and refusals. `twelvedata_text` has the JSON.
+"""Twelve Data: endpoints, batches, credits and refusals. `twelvedata_params` has the parameters, `_text` the JSON.
 
 Charged is one credit per symbol, refused calls included; `/api_usage` is free. Where recordings are silent,
 the choice is named at its place.
@@ -9,22 +9,25 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pricing_pipeline.sandbox import twelvedata_params as parameters
 from pricing_pipeline.sandbox import twelvedata_text as text
 from pricing_pipeline.sandbox.calls import Admission, ProviderCall, Reply
-from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_instrument
+from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.keys import key_name
 from pricing_pipeline.sandbox.limits import UnitWindow
 from pricing_pipeline.sandbox.prices import Market
+from pricing_pipeline.sandbox.searching import found_instruments
 from pricing_pipeline.sandbox.settings import MOST_KEYS, SandboxSettings
+from pricing_pipeline.sandbox.spellings import of_twelvedata
+from pricing_pipeline.sandbox.twelvedata_params import Refused
 from pricing_pipeline.sandbox.units import decimal_text
 
 MOST_SYMBOLS = 120
-MOST_ROWS, USUAL_ROWS = 5000, 30
+MOST_FOUND, USUALLY_FOUND = 120, 30
 CONTENT_TYPE = "application/json; charset=utf-8"
 
 _SERVED_MINUTES = {"1min": 1, "5min": 5, "15min": 15, "30min": 30, "1h": 60}
@@ -34,10 +37,6 @@ _DAY_OF_ROW = slice(len('{"datetime":"'), len('{"datetime":"2000-01-01'))
 
 Member = tuple[int, str]
 """HTTP-like code and JSON text of the answer for one symbol."""
-
-
-class _Refused(Exception):
-    """A parameter that the provider does not accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +107,28 @@ class TwelveData:
         return plan
 
     def answer(self, call: ProviderCall) -> Reply:
-        if call.endpoint == "api_usage":
-            return self._reply((200, self._usage(call)))
-        make = self._members.get(call.endpoint)
-        if make is None:
-            served = ", ".join(f"/{name}" for name in (*self._members, "api_usage"))
+        if call.endpoint not in (*self._members, "api_usage", "symbol_search"):
+            served = ", ".join(f"/{name}" for name in (*self._members, "symbol_search", "api_usage"))
             error = f"/{call.endpoint} is not served by the sandbox. It serves {served}."
             return self._reply((404, text.error_text(404, error)))
+        try:
+            parameters.check(call.endpoint, call.params)
+            if call.endpoint == "symbol_search":
+                return self._reply((200, self._search(call)))
+        except Refused as refusal:
+            return self._reply((400, text.error_text(400, str(refusal))))
+        if call.endpoint == "api_usage":
+            return self._reply((200, self._usage(call)))
         if len(call.symbols) > MOST_SYMBOLS:
             # Only the limit is documented, not the wording of its refusal.
             error = f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}."
             return self._reply((400, text.error_text(400, error)))
         if len(call.symbols) > 1:
-            members = {symbol: self._member(symbol, call, make)[1] for symbol in call.symbols}
+            members = {symbol: self._member(symbol, call)[1] for symbol in call.symbols}
             body = ",".join(f"{json.dumps(symbol)}:{member}" for symbol, member in members.items())
-            return self._reply((200, f"{{{body}}}"))
-        return self._reply(self._member(call.symbols[0] if call.symbols else "", call, make))
+            # By this header its own client knows an answer whose members may be errors.
+            return replace(self._reply((200, f"{{{body}}}")), headers={"Is_batch": "true"})
+        return self._reply(self._member(call.symbols[0] if call.symbols else "", call))
 
     def plan(self) -> dict[str, object]:
         return {
@@ -139,14 +144,24 @@ class TwelveData:
         code, body = member
         return Reply(200 if self._style == "body" else code, body.encode(), CONTENT_TYPE)
 
-    def _member(
-        self, symbol: str, call: ProviderCall, make: Callable[[Instrument, ProviderCall], Member]
-    ) -> Member:
-        instrument = find_instrument(call.answers.get(symbol, symbol))
+    def _member(self, symbol: str, call: ProviderCall) -> Member:
+        params = call.params
+        listing = (params.get(name, "") for name in ("exchange", "mic_code", "country", "type"))
+        instrument = of_twelvedata(call.answers.get(symbol, symbol), *listing)
         if instrument is None or not self._market.is_listed(instrument, call.now):
-            interval = call.params.get("interval", "1day")
-            return text.unknown_symbol(self._style, symbol, call.params.get("symbol", ""), interval)
-        return make(instrument, call)
+            interval = params.get("interval", "1day")
+            return text.unknown_symbol(self._style, symbol, params.get("symbol", ""), interval)
+        code, body = self._members[call.endpoint](instrument, call)
+        return code, parameters.rounded(body, params)
+
+    def _search(self, call: ProviderCall) -> str:
+        """What a person gets who types part of a ticker or of a name."""
+        query = call.params.get("symbol", "").strip()
+        if not query:
+            raise Refused("**symbol** parameter is missing")
+        most = parameters.count(call.params, USUALLY_FOUND, MOST_FOUND)
+        listed = (one for one in found_instruments(query) if self._market.is_listed(one, call.now))
+        return text.search_text(list(listed)[:most])
 
     def _usage(self, call: ProviderCall) -> str:
         at = call.now.timestamp()
@@ -186,10 +201,10 @@ class TwelveData:
             elif interval in _SERVED_MINUTES:
                 rows = self._slice_rows(instrument, call, _SERVED_MINUTES[interval] * 60)
             elif interval in _OFFERED.split(", "):
-                raise _Refused(f"interval {interval} is not served by the sandbox; 1day and 1min to 1h are.")
+                raise Refused(f"interval {interval} is not served by the sandbox; 1day and 1min to 1h are.")
             else:
-                raise _Refused(f"Invalid **interval** provided: {interval}. Supported intervals: {_OFFERED}")
-        except _Refused as error:
+                raise Refused(f"Invalid **interval** provided: {interval}. Supported intervals: {_OFFERED}")
+        except Refused as error:
             meta = {"symbol": call.params.get("symbol", ""), "interval": interval, "exchange": ""}
             return 400, text.error_text(400, str(error), meta)
         if not rows:
@@ -202,9 +217,9 @@ class TwelveData:
         """Rows oldest first. Dates are trading days of the exchange whatever `timezone` says."""
         adjust = call.params.get("adjust", "splits").lower()
         if adjust not in ("splits", "none"):
-            raise _Refused(f"adjust={adjust} is not served by the sandbox; splits and none are.")
+            raise Refused(f"adjust={adjust} is not served by the sandbox; splits and none are.")
         split_adjusted = adjust == "splits"
-        start, end, most = _window(call.params, UTC)
+        start, end, most = parameters.window(call.params, UTC, call.now)
         final = last = self._market.last_final_day(instrument, call.now)
         forming = self._market.forming_bar(instrument, call.now)
         if end is not None:
@@ -235,45 +250,11 @@ class TwelveData:
 
     def _slice_rows(self, instrument: Instrument, call: ProviderCall, seconds: int) -> list[str]:
         """Rows oldest first. A date alone means its midnight, at both ends."""
-        zone = _zone(call.params.get("timezone", "Exchange"), instrument)
-        start, end, most = _window(call.params, zone)
+        zone = parameters.zone_of(call.params, instrument)
+        start, end, most = parameters.window(call.params, zone, call.now)
         begin = start or datetime.combine(instrument.first_day, time(), UTC)
         found = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
         return [text.slice_row(instrument, one, zone) for one in found]
-
-
-def _window(params: Mapping[str, str], zone: tzinfo) -> tuple[datetime | None, datetime | None, int]:
-    """Start, end and row count asked for. The count is 30 unless a date is given, as documented."""
-    start, end = _moment(params, "start_date", zone), _moment(params, "end_date", zone)
-    given = params.get("outputsize")
-    if given is None:
-        return start, end, USUAL_ROWS if start is None and end is None else MOST_ROWS
-    if not given.isdecimal() or not 1 <= int(given) <= MOST_ROWS:
-        raise _Refused(
-            f"Invalid **outputsize** provided: {given}. Supported values are from 1 to {MOST_ROWS}"
-        )
-    return start, end, int(given)
-
-
-def _moment(params: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
-    given = params.get(name)
-    if given is None:
-        return None
-    try:
-        return datetime.fromisoformat(given).replace(tzinfo=zone)
-    except ValueError:
-        raise _Refused(
-            f"Invalid **{name}** provided: {given}. Use the format 2006-01-02 or 2006-01-02 15:04:05"
-        ) from None
-
-
-def _zone(name: str, instrument: Instrument) -> tzinfo:
-    if name.lower() == "exchange":
-        return instrument.zone
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise _Refused(f"Invalid **timezone** provided: {name}") from None
 
 
 def _clipped(rows: list[str], first: date, last: date) -> list[str]:

@@ -15,12 +15,12 @@ from typing import Literal
 from pricing_pipeline.sandbox.instruments import Instrument, Kind
 from pricing_pipeline.sandbox.prices import Quote, Slice
 from pricing_pipeline.sandbox.series import Bar
+from pricing_pipeline.sandbox.spellings import TYPES
 from pricing_pipeline.sandbox.units import CENT, UNITS, decimal_text, divided
 
 Style = Literal["status", "body"]
 _FourPrices = tuple[int, int, int, int]
 _FourTexts = tuple[str, str, str, str]
-_TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYPTO: "Digital Currency"}
 _PRICING = "https://twelvedata.com/pricing"
 
 
@@ -65,6 +65,24 @@ def rate_text(symbol: str, close: int, timestamp: int) -> str:
     return f'{{"symbol":"{symbol}","rate":{rate},"timestamp":{timestamp}}}'
 
 
+def search_text(found: Sequence[Instrument]) -> str:
+    """The answer of `/symbol_search`. Pairs are listed with their quote currency, as shares with theirs."""
+    rows = [
+        {
+            "symbol": one.symbol,
+            "instrument_name": one.name,
+            "exchange": one.exchange,
+            "mic_code": one.mic_code,
+            "exchange_timezone": one.zone.key,
+            "instrument_type": TYPES[one.kind],
+            "country": one.venue.country,
+            "currency": one.currency,
+        }
+        for one in found
+    ]
+    return json.dumps({"data": rows, "status": "ok"}, separators=(",", ":"))
+
+
 def series_text(instrument: Instrument, interval: str, rows: Sequence[str]) -> str:
     """One member of `/time_series`."""
     if instrument.kind is Kind.EQUITY:
@@ -78,7 +96,7 @@ def series_text(instrument: Instrument, interval: str, rows: Sequence[str]) -> s
             about += f',"exchange":"{instrument.exchange}"'
     return (
         f'{{"meta":{{"symbol":"{instrument.symbol}","interval":"{interval}",{about}'
-        f',"type":"{_TYPES[instrument.kind]}"}},"values":[{",".join(rows)}],"status":"ok"}}'
+        f',"type":"{TYPES[instrument.kind]}"}},"values":[{",".join(rows)}],"status":"ok"}}'
     )
 
 

@@ -105,6 +105,22 @@ def test_fault12_a_retry_after_goes_out_word_for_word(sandbox):
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "Wed, 21 Oct 2026 07:28:00 GMT")
 
 
+@pytest.mark.parametrize(
+    ("agent", "status"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36", 200),
+        ("Mozilla", 429),
+        ("pricing-pipeline/1.0", 429),
+        ("", 429),
+    ],
+)
+def test_fault12_it_answers_browsers_only(sandbox, agent, status):
+    sandbox.behave("browsers_only", provider="yahoo")
+    url = f"{sandbox.url}/yahoo/v8/finance/chart/AAPL"
+    answer = get(url, params={"range": "1d"}, headers={"User-Agent": agent})
+    assert (answer.status_code, answer.text == "Edge: Too Many Requests") == (status, status == 429)
+
+
 def test_fault14_an_answer_for_another_symbol(sandbox):
     sandbox.behave("other_symbol", symbols="AAPL", answer="MSFT")
     assert quote(sandbox, "AAPL").json()["symbol"] == "MSFT"

@@ -153,3 +153,67 @@ def test_f5_dividends_come_with_the_days_asked_for_divided_by_later_splits() -> 
     assert cash == pytest.approx([row["adjDividend"] for row in ours], abs=1e-5)
     assert "events" not in series(asked, "AAPL", **span)
     assert "dividends" not in series(asked, "AAPL", **span, events="split")["events"]
+
+
+def test_adjusted_closes_lack_what_later_dividends_paid() -> None:
+    """Before each dividend by its part of the close before it; from the last one on they are the closes."""
+    asked = Asked(datetime(2026, 11, 18, 15, 30, tzinfo=UTC))
+    found = series(asked, "IBM", period1=epoch("2024-01-01"), period2=epoch("2026-11-18"), events="div")
+    closes = found["indicators"]["quote"][0]["close"]
+    adjusted = found["indicators"]["adjclose"][0]["adjclose"]
+    days = [int(at) for at in found["events"]["dividends"]]
+    last = found["timestamp"].index(max(days))
+    assert adjusted[last:] == closes[last:]
+    assert all(one < close for one, close in zip(adjusted[:last], closes[:last], strict=True))
+    for at in days:
+        here = found["timestamp"].index(at)
+        paid = found["events"]["dividends"][str(at)]["amount"]
+        ratios = [one / close for one, close in zip(adjusted, closes, strict=True)]
+        assert ratios[here - 1] / ratios[here] == pytest.approx(1 - paid / closes[here - 1], rel=1e-6)
+    facebook = series(asked, "FB", period1=epoch("2024-01-01"), period2=epoch("2026-11-18"))["indicators"]
+    assert facebook["adjclose"][0]["adjclose"] == facebook["quote"][0]["close"], "it pays nothing"
+
+
+@pytest.mark.parametrize("hours", ["always", "exchange"])
+def test_stamps_are_openings_of_the_exchange_and_the_window_is_of_stamps(hours: str) -> None:
+    asked = Asked(IN_SESSION, market_hours=hours)
+    summer, winter = int(epoch("2026-06-15T13:30:00")), int(epoch("2026-11-16T14:30:00"))
+    for at in (summer, winter):
+        for first, last, found in ((at, at, [at]), (at + 1, at + 60, []), (at - 60, at - 1, [])):
+            chart = series(asked, "AAPL", period1=str(first), period2=str(last))
+            assert chart.get("timestamp", []) == found
+    london = int(epoch("2026-06-14T23:00:00"))
+    chart = series(asked, "EURUSD=X", period1=str(london), period2=str(london + 86_399))
+    assert chart["timestamp"] == [london], "midnight in London is the day before in UTC"
+
+
+def test_a_day_before_its_session_has_the_time_of_the_newest_trade() -> None:
+    now = datetime(2026, 11, 18, 8, tzinfo=UTC)
+    chart = series(Asked(now), "AAPL", range="5d")
+    assert chart["timestamp"][-1] == chart["meta"]["regularMarketTime"] == int(now.timestamp())
+    assert (
+        series(Asked(now, market_hours="exchange"), "AAPL", range="5d")["timestamp"][-1]
+        < now.timestamp() - 3600
+    )
+
+
+def test_sessions_name_their_zone_and_follow_its_clock() -> None:
+    for now, offset, name in (
+        (IN_SESSION, -18_000, "EST"),
+        (datetime(2026, 6, 15, 15, tzinfo=UTC), -14_400, "EDT"),
+    ):
+        meta = series(Asked(now, market_hours="exchange"), "AAPL", range="1d")["meta"]
+        assert (meta["gmtoffset"], meta["timezone"]) == (offset, name)
+        periods = meta["currentTradingPeriod"]
+        for one in periods.values():
+            assert (one["gmtoffset"], one["timezone"]) == (offset, name)
+        assert periods["pre"]["end"] == periods["regular"]["start"]
+        assert periods["regular"]["end"] == periods["post"]["start"]
+        lengths = [(one["end"] - one["start"]) / 3600 for one in periods.values()]
+        assert lengths == [5.5, 6.5, 4]
+
+
+def test_crumbs_are_there_for_clients_that_fetch_them_first() -> None:
+    reply = Asked().yahoo("v1/test/getcrumb")
+    assert (reply.status, reply.content_type) == (200, "text/plain;charset=utf-8")
+    assert "Set-Cookie" in reply.headers

@@ -1,0 +1,29 @@
+"""What a search finds among the sandbox's instruments. How a provider lists it is its dialect's affair."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pricing_pipeline.sandbox.instruments import Instrument, find_instrument, known_instruments
+
+
+def found_instruments(query: str) -> list[Instrument]:
+    """Those whose symbol begins with the query, or whose name has it; the case of letters does not count.
+
+    A ticker that nobody named is a made-up share, and is found by its whole symbol only.
+    """
+    made_up = find_instrument(query.upper())
+    known = _known()
+    matches = [one for one in known if one.symbol.startswith(query.upper())]
+    matches += [one for one in known if query.lower() in one.name.lower()]
+    return list(dict.fromkeys([*([] if made_up is None else [made_up]), *matches]))
+
+
+def has_words(query: str, text: str) -> bool:
+    """Whether the text has all words of the query, as names of funds are searched."""
+    return all(word in text.lower() for word in query.lower().split())
+
+
+@cache
+def _known() -> tuple[Instrument, ...]:
+    return tuple(known_instruments())

@@ -1,0 +1,101 @@
+"""How each provider spells an instrument: one spelling each, and anything else is unknown to it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pricing_pipeline.sandbox.instruments import Instrument, Kind, find_abroad, find_instrument
+from pricing_pipeline.sandbox.venues import ABROAD
+
+_YAHOO_PAIR = re.compile(r"([A-Z]{3})([A-Z]{3})=X")
+_YAHOO_COIN = re.compile(r"([A-Z]{2,5})-([A-Z]{3,4})")
+_SHARE = re.compile(r"([A-Z0-9]+)(?:-([A-Z]))?(?:\.([A-Z]+))?")
+"""A ticker, its class, and its market: `BRK-B`, `VOD.L`."""
+_METALS = ("XAG/", "XAU/", "XPD/", "XPT/")
+_BY_SUFFIX = {venue.suffix: venue for venue in ABROAD}
+
+
+@lru_cache(50_000)
+def of_twelvedata(
+    symbol: str, exchange: str = "", mic_code: str = "", country: str = "", type_: str = ""
+) -> Instrument | None:
+    """`AAPL`, `BRK.B`, `EUR/USD`, `VOD:LSE`, `VOD:XLON`, or `VOD` with the market told beside it.
+
+    Without a market a ticker is that of the United States.
+    """
+    ticker, colon, market = symbol.partition(":")
+    if colon and not market:
+        return None
+    told = (market, exchange, mic_code, country, type_)
+    found = [find_instrument(ticker), *(find_abroad(ticker, venue) for venue in ABROAD)]
+    return (
+        next((one for one in found if one is not None and _is_meant(one, *told)), None)
+        if any(told)
+        else found[0]
+    )
+
+
+def _is_meant(
+    instrument: Instrument, market: str, exchange: str, mic_code: str, country: str, type_: str
+) -> bool:
+    venue = instrument.venue
+    return (
+        market in ("", venue.exchange, venue.mic_code)
+        and exchange in ("", venue.exchange)
+        and mic_code in ("", venue.mic_code)
+        and country in ("", venue.country)
+        and type_ in ("", TYPES[instrument.kind])
+    )
+
+
+TYPES = {Kind.EQUITY: "Common Stock", Kind.FOREX: "Physical Currency", Kind.CRYPTO: "Digital Currency"}
+"""Twelve Data's names of what an instrument is."""
+
+
+@lru_cache(50_000)
+def of_yahoo(symbol: str) -> Instrument | None:
+    """`AAPL`, `BRK-B`, `VOD.L`, `EURUSD=X`, `BTC-USD`. Metals are futures there, which the sandbox has not."""
+    if pair := _YAHOO_PAIR.fullmatch(symbol):
+        slashed = f"{pair[1]}/{pair[2]}"
+        return None if slashed.startswith(_METALS) else _of_kind(slashed, Kind.FOREX)
+    if coin := _YAHOO_COIN.fullmatch(symbol):
+        return _of_kind(f"{coin[1]}/{coin[2]}", Kind.CRYPTO)
+    return _share(symbol)
+
+
+def of_fmp(symbol: str) -> Instrument | None:
+    """`AAPL`, `BRK-B`, `VOD.L`: the sandbox has shares only."""
+    return _share(symbol)
+
+
+def _of_kind(slashed: str, kind: Kind) -> Instrument | None:
+    found = find_instrument(slashed)
+    return found if found is not None and found.kind is kind else None
+
+
+def _share(symbol: str) -> Instrument | None:
+    parts = _SHARE.fullmatch(symbol)
+    if parts is None:
+        return None
+    ticker, share_class, suffix = parts.groups()
+    symbol = f"{ticker}.{share_class}" if share_class else ticker
+    if suffix is None:
+        return find_instrument(symbol)
+    venue = _BY_SUFFIX.get(suffix)
+    return None if venue is None else find_abroad(symbol, venue)
+
+
+def for_yahoo(instrument: Instrument) -> str:
+    """The one spelling by which `of_yahoo` finds it."""
+    if instrument.kind is Kind.FOREX:
+        return f"{instrument.symbol.replace('/', '')}=X"
+    if instrument.kind is Kind.CRYPTO:
+        return instrument.symbol.replace("/", "-")
+    return for_fmp(instrument)
+
+
+def for_fmp(instrument: Instrument) -> str:
+    """The one spelling by which `of_fmp` finds a share."""
+    suffix = f".{instrument.venue.suffix}" if instrument.venue.suffix else ""
+    return instrument.symbol.replace(".", "-") + suffix
