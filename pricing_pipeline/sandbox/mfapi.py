@@ -51,6 +51,13 @@ _NAMED = {
         "SBI Small Cap Fund - Direct Plan - Growth",
     ),
 }
+_ISINS: dict[int, tuple[str, str | None]] = {
+    118632: ("INF204K01XI3", None),
+    119551: ("INF209KA12Z1", "INF209KA13Z9"),
+    120841: ("INF966L01887", None),
+    125497: ("INF200K01T51", None),
+}
+"""Of growth and of reinvested payouts, which schemes that pay out have."""
 _LISTED = sorted({*_NAMED, *range(118_000, 120_000)})
 _HOUSES = ("Sandbox", "Monsoon", "Banyan", "Deccan", "Malabar")
 _CATEGORIES = (
@@ -208,6 +215,8 @@ def _day_text(bar: Bar) -> str:
 
 
 def _meta(code: int) -> dict[str, object]:
+    made_up = f"INF{pick(f'isin:{code}', 100, 1000)}K01{code % 1000:03d}"
+    growth, reinvested = _ISINS.get(code, (made_up, None))
     house, category, name = _NAMED.get(code) or _made_up(code)
     return {
         "fund_house": house,
@@ -215,8 +224,8 @@ def _meta(code: int) -> dict[str, object]:
         "scheme_category": category,
         "scheme_code": code,
         "scheme_name": name,
-        "isin_growth": f"INF{pick(f'isin:{code}', 100, 1000)}K01{code % 1000:03d}",
-        "isin_div_reinvestment": None,
+        "isin_growth": growth,
+        "isin_div_reinvestment": reinvested,
     }
 
 

@@ -244,9 +244,14 @@ def _binary32(units: int, divisor: int) -> float:
 
 def _float32(number: float) -> float:
     kept: float = struct.unpack("f", struct.pack("f", number))[0]
-    return kept
+    return _spelled(kept)
+
+
+def _spelled(number: float) -> float:
+    """Whole numbers have no decimal point there."""
+    return int(number) if number.is_integer() else number
 
 
 def _number(units: int) -> float:
     """A price of `meta`, which has no noise: the shortest spelling of its decimal."""
-    return float(decimal_text(units))
+    return _spelled(float(decimal_text(units)))
