@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages bench bench-install check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages bench bench-install clients-install test-clients check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -71,6 +71,11 @@ test-faults: install-test ## Run the tests of what it survives: storms, contenti
 test-bench: install-test ## Run every benchmark at its smallest, to see that it still answers
 	$(BIN)/pytest $(BENCHMARKS) $(ARGS)
 
+# They are left out of `make test` where the environment of the clients is not installed.
+test-clients: install-test ## Let clients that others wrote for the providers read the sandbox (after clients-install)
+	@test -x .venv-clients/bin/python || { echo "The clients are not installed. Run: make clients-install" >&2; exit 1; }
+	$(BIN)/pytest pricing_pipeline_tests/clients $(ARGS)
+
 # What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
 	PRICING_TEST_POSTGRES_BIN=$(PG15) $(PYTEST) $(ARGS) \
@@ -95,6 +100,10 @@ bench-install: install ## Install the queues that `make bench` compares with, in
 	$(BIN)/python -m venv --clear .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r benchmarks/requirements.txt
 
+clients-install: install ## Install the clients that `make test-clients` judges the sandbox by, in an environment of their own
+	$(BIN)/python -m venv --clear .venv-clients
+	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r pricing_pipeline_tests/clients/requirements.txt
+
 # Versions that are locked already stay, unless ARGS=--upgrade.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
@@ -104,7 +113,7 @@ lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade r
 	$(LOCK) $(ARGS) --group test --constraints requirements.lock --output-file requirements-test.lock
 
 clean: ## Remove the virtual environment and all caches; data in .pricing stays
-	rm -rf $(VENV) .venv-bench build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) .venv-bench .venv-clients build dist htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

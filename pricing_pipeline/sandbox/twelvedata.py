@@ -32,6 +32,8 @@ CONTENT_TYPE = "application/json; charset=utf-8"
 
 _SERVED_MINUTES = {"1min": 1, "5min": 5, "15min": 15, "30min": 30, "1h": 60}
 _OFFERED = "1min, 5min, 15min, 30min, 45min, 1h, 2h, 4h, 8h, 1day, 1week, 1month"
+_ABOUT = ("symbol_search", "technical_indicators", "api_usage")
+"""Endpoints about the service. Its own client asks for the list of indicators first; the sandbox has none."""
 _YEARS_KEPT = 1024  # rendered rows of one year take about 40 kB
 _DAY_OF_ROW = slice(len('{"datetime":"'), len('{"datetime":"2000-01-01'))
 
@@ -107,8 +109,8 @@ class TwelveData:
         return plan
 
     def answer(self, call: ProviderCall) -> Reply:
-        if call.endpoint not in (*self._members, "api_usage", "symbol_search"):
-            served = ", ".join(f"/{name}" for name in (*self._members, "symbol_search", "api_usage"))
+        if call.endpoint not in (*self._members, *_ABOUT):
+            served = ", ".join(f"/{name}" for name in (*self._members, *_ABOUT))
             error = f"/{call.endpoint} is not served by the sandbox. It serves {served}."
             return self._reply((404, text.error_text(404, error)))
         try:
@@ -119,6 +121,8 @@ class TwelveData:
             return self._reply((400, text.error_text(400, str(refusal))))
         if call.endpoint == "api_usage":
             return self._reply((200, self._usage(call)))
+        if call.endpoint == "technical_indicators":
+            return self._reply((200, '{"data":{},"status":"ok"}'))
         if len(call.symbols) > MOST_SYMBOLS:
             # Only the limit is documented, not the wording of its refusal.
             error = f"{len(call.symbols)} symbols were requested; a batch holds at most {MOST_SYMBOLS}."

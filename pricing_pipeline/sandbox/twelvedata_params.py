@@ -29,6 +29,7 @@ _SERVED = {
     | _WRITING
     | {"interval", "outputsize", "timezone", "start_date", "end_date", "date", "order", "prepost", "adjust"},
     "symbol_search": frozenset({"symbol", "outputsize"}) | _CALLER,
+    "technical_indicators": _CALLER,
     "api_usage": _CALLER,
 }
 _ALLOWED = {"format": ("json",), "prepost": ("false",), "order": ("asc", "desc")}
@@ -46,7 +47,7 @@ def check(endpoint: str, params: Mapping[str, str]) -> None:
             raise Refused(f"**{name}** is not a parameter of /{endpoint} that the sandbox serves")
         allowed = _ALLOWED.get(name)
         if allowed is not None and value.lower() not in allowed:
-            raise Refused(f"{name}={value} is not served by the sandbox; {' and '.join(allowed)} are")
+            raise Refused(f"{name}={value} is not served by the sandbox, only {' and '.join(allowed)}")
     if endpoint == "quote" and params.get("interval", "1day") != "1day":
         raise Refused(f"interval {params['interval']} of /quote is not served by the sandbox; 1day is")
     if "timezone" in params:
