@@ -74,7 +74,7 @@ test-bench: install-test ## Run every benchmark at its smallest, to see that it 
 # They are left out of `make test` where the environment of the clients is not installed.
 test-clients: install-test ## Let clients that others wrote for the providers read the sandbox (after clients-install)
 	@test -x .venv-clients/bin/python || { echo "The clients are not installed. Run: make clients-install" >&2; exit 1; }
-	$(BIN)/pytest pricing_pipeline_tests/clients $(ARGS)
+	$(BIN)/pytest pricing_pipeline_tests/foreign_clients $(ARGS)
 
 # What needs the wheel's server, or no database at all, is left to the targets above.
 test-pg15: install-test ## Run the tests of the database on PostgreSQL 15 (PG15=folder of its programs)
@@ -102,7 +102,7 @@ bench-install: install ## Install the queues that `make bench` compares with, in
 
 clients-install: install ## Install the clients that `make test-clients` judges the sandbox by, in an environment of their own
 	$(BIN)/python -m venv --clear .venv-clients
-	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r pricing_pipeline_tests/clients/requirements.txt
+	.venv-clients/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r foreign_clients/requirements.txt
 
 # Versions that are locked already stay, unless ARGS=--upgrade.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \

@@ -27,8 +27,8 @@ from pricing_pipeline_tests.support.patience import PATIENCE
 from pricing_pipeline_tests.support.sandbox_server import RunningSandbox, running_sandbox
 
 NOON = datetime(2026, 11, 18, 17, 0, 5, tzinfo=UTC)
-SCRIPTS = Path(__file__).parent / "scripts"
-PYTHON = Path(__file__).parents[2] / ".venv-clients" / "bin" / "python"
+ROOT = Path(__file__).parents[2]
+SCRIPTS, PYTHON = ROOT / "foreign_clients", ROOT / ".venv-clients" / "bin" / "python"
 # Nine trading days, with Apple's split of 2005-02-28 among them.
 FIRST, LAST = date(2005, 2, 22), date(2005, 3, 4)
 
