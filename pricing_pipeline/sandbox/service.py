@@ -56,7 +56,7 @@ class Sandbox:
     async def call(self, provider: Provider, request: Request) -> Response:
         """Charge, log, answer and distort one call."""
         endpoint = request.path_params["endpoint"]
-        call = provider.read(endpoint, request.query_params, request.headers, self._clock())
+        call = provider.read(endpoint, _parameters(request), request.headers, self._clock())
         admission = provider.admit(call)
         record = self.log.begin(
             provider.name,
@@ -97,6 +97,14 @@ class Sandbox:
             return Response(reply.body, reply.status, headers)
         finally:
             self.log.end(record, status, sent)
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    """The parameters; one given again goes by a name that no provider has, so that it is refused."""
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        found[f"{name} (given twice)" if name in found else name] = value
+    return found
 
 
 async def _drops(body: bytes, seconds: float) -> AsyncIterator[bytes]:

@@ -28,12 +28,10 @@ def of_twelvedata(
     if colon and not market:
         return None
     told = (market, exchange, mic_code, country, type_)
+    if not any(told):
+        return find_instrument(ticker)
     found = [find_instrument(ticker), *(find_abroad(ticker, venue) for venue in ABROAD)]
-    return (
-        next((one for one in found if one is not None and _is_meant(one, *told)), None)
-        if any(told)
-        else found[0]
-    )
+    return next((one for one in found if one is not None and _is_meant(one, *told)), None)
 
 
 def _is_meant(

@@ -121,6 +121,20 @@ def test_fault12_it_answers_browsers_only(sandbox, agent, status):
     assert (answer.status_code, answer.text == "Edge: Too Many Requests") == (status, status == 429)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "twelvedata/quote?symbol=AAPL&symbol=IBM&apikey=sandbox-key",
+        "yahoo/v8/finance/chart/AAPL?range=1d&range=5d",
+        "fmp/quote?symbol=AAPL&symbol=IBM&apikey=sandbox-key",
+        "mfapi/mf?limit=2&limit=3",
+    ],
+)
+def test_a_parameter_that_is_given_twice_is_refused(sandbox, path):
+    answer = get(f"{sandbox.url}/{path}")
+    assert (answer.status_code, "given twice" in answer.text) == (400, True)
+
+
 def test_fault14_an_answer_for_another_symbol(sandbox):
     sandbox.behave("other_symbol", symbols="AAPL", answer="MSFT")
     assert quote(sandbox, "AAPL").json()["symbol"] == "MSFT"

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
+from pricing_pipeline.domain.calls import Response
+from pricing_pipeline.domain.data_types import Fetcher
+from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SettingsError
+from pricing_pipeline.providers import PROVIDERS
+from pricing_pipeline.sandbox.prices import Market
 from pricing_pipeline.sandbox.settings import SandboxSettings
+from pricing_pipeline.sandbox.spellings import of_yahoo
 from pricing_pipeline_tests.support.recordings import recorded
 from pricing_pipeline_tests.support.sandbox_server import Asked, parsed
 
@@ -217,3 +224,35 @@ def test_crumbs_are_there_for_clients_that_fetch_them_first() -> None:
     reply = Asked().yahoo("v1/test/getcrumb")
     assert (reply.status, reply.content_type) == (200, "text/plain;charset=utf-8")
     assert "Set-Cookie" in reply.headers
+
+
+@pytest.mark.parametrize("hours", ["always", "exchange"])
+@pytest.mark.parametrize("change", ["2026-03-08", "2026-03-29", "2026-10-04", "2026-11-01"])
+def test_our_client_reads_the_same_days_while_clocks_change(change: str, hours: str) -> None:
+    """In New York, Berlin, Sydney, and New York again. The newest day that is over may come an hour late."""
+    start = datetime.fromisoformat(change).replace(tzinfo=UTC) - timedelta(days=2)
+    asked, client = Asked(start, market_hours=hours), PROVIDERS["yahoo"]
+    market = Market(asked.settings.seed, asked.settings.market_hours)
+    read = 0
+    for step in range(48):
+        now = asked.now = start + timedelta(minutes=120 * step + 7)
+        window = Window(now.date() - timedelta(days=6), now.date())
+        for symbol in ("AAPL", "SAP.DE", "BHP.AX", "EURUSD=X"):
+            request = client.build(Fetcher.DAILY_BARS, [symbol], window, now=now)
+            reply = asked.yahoo(request.path.lstrip("/"), **dict(request.params))
+            made = {"date": format_datetime(now, usegmt=True)}
+            answer = client.parse(
+                Fetcher.DAILY_BARS,
+                [symbol],
+                window,
+                Response(reply.status, made, reply.body, len(reply.body)),
+                now=now,
+            )
+            assert (answer.rejected, answer.failures) == ((), ())
+            one = of_yahoo(symbol)
+            assert one is not None
+            over = market.final_bars(one, window.start, min(window.end, market.last_final_day(one, now)))
+            days = [row.observed_at.date() for row in answer.observations]
+            assert days in ([bar.day for bar in over], [bar.day for bar in over[:-1]]), (now, symbol)
+            read += len(days)
+    assert read > 500
