@@ -87,6 +87,10 @@ class UnknownAction(PricingError):
     """No split or dividend of this instrument and day is known, or it cannot be one."""
 
 
+class UnknownRule(PricingError):
+    """There is no such route or limit of a provider."""
+
+
 class UnknownProvider(PricingError):
     """The database has no provider of this name."""
 

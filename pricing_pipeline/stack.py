@@ -80,9 +80,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
             )
             for name in missing_keys(settings, worker):
-                say(
-                    f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
-                )
+                say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
         environment = _environment(settings, worker, dagster, sandbox_port)
         _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
@@ -108,7 +106,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
-        say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
+        say(
+            "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
+        )
         supervisor.run_until_stopped()
 
 

@@ -135,6 +135,14 @@ def print_table(
     console().print(table)
 
 
+def print_lines(lines: Mapping[str, object]) -> None:
+    """One thing for people: a line for each name that has a value."""
+    widest = max(map(len, lines)) + 3
+    for name, value in lines.items():
+        if value not in (None, ""):
+            typer.echo(f"{name + ':':<{widest}}{printable(str(value))}")
+
+
 _GAP = 3
 _LEAST = 24
 """Characters of a long column that say something."""

@@ -1,4 +1,4 @@
-"""How every command begins and ends: the `--json` option, errors as one sentence, exit codes, log lines.
+"""How every command begins and ends: errors as one sentence, exit codes, log lines.
 
 What a command does stands in its own module. Nothing here imports anything slow, so that `--help` is quick.
 """
@@ -9,16 +9,13 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from pricing_pipeline.env_file import read_env_file
 from pricing_pipeline.errors import PricingError
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
 
 _NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
 """What the checks of arguments say of themselves, and not of what was typed."""

@@ -318,7 +318,7 @@ def _stop(one: Mapping[str, Any]) -> str:
     if one["is_spent"]:
         return "its quota of bytes is spent, of which even viewers leave 5 %"
     if not _has_key(one):
-        return "no key is active; `pricing-pipeline provider set-key` stores one"
+        return "no key is active; `pricing-pipeline key set` stores one"
     blocked = (
         f"key {name} for {duration(key['blocked_seconds'])}: {key['blocked_reason']}"
         for name, key in one["keys"].items()

@@ -141,6 +141,15 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
             raise DatabaseError(_failure("psql", said))
 
 
+def psql(url: str) -> tuple[Path, str, dict[str, str]]:
+    """The program psql, the address without the password, and an environment with it.
+
+    Raises DatabaseError when no psql is here that is as new as the server.
+    """
+    folder = _programs(_server_version(url))
+    return folder / "psql", *_address(url)
+
+
 def _server_version(url: str) -> int:
     engine = make_engine(url, pool_size=1)
     try:

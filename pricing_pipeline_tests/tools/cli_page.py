@@ -24,7 +24,7 @@ Every command that prints something takes `--json`. Settings are variables of th
 
 
 def leaves(group: TyperGroup, *path: str) -> dict[str, typer.core.TyperCommand]:
-    """Each command by its words, such as `queue list`."""
+    """Each command by its words, such as `task list`."""
     found = {}
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):

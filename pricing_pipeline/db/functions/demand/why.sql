@@ -69,7 +69,7 @@ BEGIN
     INTO refused FROM pricing.provider_keys k WHERE k.provider = wanted_provider;
     IF NOT refused.some_active THEN
         state := 'key_refused';
-        sentence := pg_catalog.format('no key of %s is active. `pricing-pipeline provider set-key %s` stores one', wanted_provider, wanted_provider);
+        sentence := pg_catalog.format('no key of %s is active. `pricing-pipeline key set %s` stores one', wanted_provider, wanted_provider);
         RETURN;
     ELSIF refused.all_blocked THEN
         next_at := refused.free_at;
@@ -79,7 +79,7 @@ BEGIN
                             ORDER BY c.counted_at DESC LIMIT 1) THEN
             state := 'key_refused';
             sentence := pg_catalog.format(
-                '%s does not accept the key (%s); it is asked again at %s. `pricing-pipeline provider set-key %s` stores another one',
+                '%s does not accept the key (%s); it is asked again at %s. `pricing-pipeline key set %s` stores another one',
                 wanted_provider, pricing.said_within(refused.reason), pricing.said_time(next_at), wanted_provider);
         ELSE
             state := 'throttled';
@@ -115,7 +115,7 @@ DECLARE
     stop record;
     failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.said_time(dead.finished_at), 'some time'),
                                      coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.said_within(pair.last_failure), 'no reason is kept'));
-    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then');
+    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id), 'It is tried again then');
 BEGIN
     IF pair.owed_since IS NULL THEN
         state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled') THEN dead.failure_kind ELSE 'failed' END;
@@ -283,7 +283,7 @@ BEGIN
         state := 'retrying';
         next_at := task.run_after;
         sentence := pg_catalog.format(
-            'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline queue show %s',
+            'its last attempt failed as %s (%s)%s; it is tried again at %s, for the %s time of %s. All failures: pricing-pipeline task show %s',
             task.errors -> -1 ->> 'kind', pricing.said_within(task.errors -> -1 ->> 'message'),
             coalesce('; ' || task.provider || ': ' || pricing.said_outages(task.provider, task.data_type), ''),
             pricing.said_time(next_at), pricing.said_ordinal(task.attempt + 1), task.max_attempts, task.id);
@@ -295,7 +295,7 @@ BEGIN
     ELSE
         state := 'queued';
         sentence := pg_catalog.format(
-            'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline queue list', pricing.said_time(since),
+            'it waits since %s, and %s tasks of %s go before it. The queue: pricing-pipeline task list', pricing.said_time(since),
             (SELECT count(*) FROM (SELECT FROM pricing.api_call_queue_live q
                                    WHERE q.provider = task.provider AND q.status = 'pending'
                                      AND (-q.priority, q.cadence_minutes, q.id) < (-task.priority, task.cadence_minutes, task.id)
@@ -335,7 +335,7 @@ BEGIN
         state := 'unknown_symbol';
         next_at := NULL;
         sentence := pg_catalog.format(
-            '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline queue list --status failed',
+            '%s does not know it, so the schedule %s. Correct the symbol, route it to a provider that knows it, or have it asked for once more: pricing-pipeline task list --status failed',
             provider_, CASE WHEN pricing.is_forgotten(kind.data_type, thing.symbol) THEN 'asks for it once a week' ELSE 'leaves it out' END);
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled' AND pricing.walk_waits(kind.data_type, thing.symbol) THEN
         SELECT w.* INTO stop FROM pricing.why_not_called(provider_, -1, size_) w;
@@ -357,17 +357,17 @@ BEGIN
     ELSIF viewers = 0 AND NOT is_held THEN
         state := 'unwatched';
         next_at := NULL;
-        sentence := pg_catalog.format('nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscribe YOU %s %s',
-                                              kind.data_type, thing.symbol);
+        sentence := pg_catalog.format('nobody watches or holds it, so it is not fetched. Watching does that: pricing-pipeline subscription watch %s --type %s',
+                                              thing.symbol, kind.data_type);
     ELSIF viewers = 0 AND fetched_at BETWEEN now_ - make_interval(mins => kind.background_ttl_minutes) AND now_ + interval '1 minute' THEN
         state := 'background';
         next_at := fetched_at + make_interval(mins => kind.background_ttl_minutes);
-        sentence := pg_catalog.format('it is held and nobody watches it, so it is refreshed every %s, next after %s. Watching is quicker: pricing-pipeline subscribe YOU %s %s',
-            pricing.said_span(make_interval(mins => kind.background_ttl_minutes)), pricing.said_time(next_at), kind.data_type, thing.symbol);
+        sentence := pg_catalog.format('it is held and nobody watches it, so it is refreshed every %s, next after %s. Watching is quicker: pricing-pipeline subscription watch %s --type %s',
+            pricing.said_span(make_interval(mins => kind.background_ttl_minutes)), pricing.said_time(next_at), thing.symbol, kind.data_type);
     ELSIF viewers = 0 AND fetched_at IS NOT NULL AND NOT EXISTS (
             SELECT FROM pricing.pair_views v WHERE (v.data_type, v.symbol) = (kind.data_type, thing.symbol) AND v.viewed_at > now_ - interval '48 hours') THEN
         state := 'unseen';
-        sentence := pg_catalog.format('it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price %s', thing.symbol);
+        sentence := pg_catalog.format('it is held, but nobody has looked at it for 48 hours. Reading it asks for it: pricing-pipeline price show %s', thing.symbol);
     ELSIF pair.became_due_at IS NULL AND (pair.due_at <= now_ OR pair.owed_since <= now_)
           AND EXISTS (SELECT FROM pricing.unqueued_pairs() u WHERE (u.provider, u.data_type) = (provider_, kind.data_type)) THEN
         state := 'quota_spent';
@@ -413,14 +413,14 @@ BEGIN
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     IF kind IS NULL THEN
         state := 'unknown_type';
-        sentence := pg_catalog.format('there is no data type %s. `pricing-pipeline registry list` shows those there are', left(wanted_type, 60));
+        sentence := pg_catalog.format('there is no data type %s. `pricing-pipeline type list` shows those there are', left(wanted_type, 60));
         RETURN;
     END IF;
     SELECT * INTO thing FROM pricing.instruments i WHERE (i.asset_class, i.symbol) = (kind.asset_class, wanted_symbol);
     IF thing IS NULL THEN
         state := 'unknown_symbol';
-        sentence := pg_catalog.format('no %s instrument is called %s. Watching it makes it known: pricing-pipeline subscribe YOU %s %s',
-                                      kind.asset_class, left(wanted_symbol, 60), wanted_type, left(wanted_symbol, 60));
+        sentence := pg_catalog.format('no %s instrument is called %s. Watching it makes it known: pricing-pipeline subscription watch %s --type %s',
+                                      kind.asset_class, left(wanted_symbol, 60), left(wanted_symbol, 60), wanted_type);
         RETURN;
     END IF;
     SELECT * INTO price FROM pricing.latest_prices l WHERE (l.data_type, l.symbol) = (wanted_type, wanted_symbol);

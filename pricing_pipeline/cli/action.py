@@ -1,4 +1,4 @@
-"""`actions list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
+"""`action list|add|remove`: splits and dividends, those too that no source tells and a person knows of.
 
 What they do to prices is done on reading (db/functions/prices/history.sql); no stored price changes.
 """
@@ -52,7 +52,7 @@ def cash(given: str, option: str) -> Decimal:
     return found
 
 
-def show(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
+def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_json: bool) -> None:
     """Tell the splits and dividends of an instrument, the newest first. Raises UnknownSymbol."""
     with open_connection(load_settings()) as connection:
         symbol = instruments.spelled_anywhere(connection, symbol)
@@ -152,7 +152,7 @@ def remove(
             todo = (
                 "Say which by --kind."
                 if found
-                else f"`pricing-pipeline actions list {symbol}` shows those there are."
+                else f"`pricing-pipeline action list {symbol}` shows those there are."
             )
             raise UnknownAction(f"{known} of {symbol} on {ex_on} is known. {todo}")
         actions.remove(connection, of_class, symbol, ex_on, found[0], who, why)
@@ -186,7 +186,7 @@ def _class(connection: Connection, symbol: str, wanted: str | None) -> str:
         )
     of = "" if wanted is None else f"{wanted} "
     raise UnknownSymbol(
-        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscribe."
+        f"no {of}instrument is called {symbol}. Watching it makes it known: pricing-pipeline subscription watch."
     )
 
 

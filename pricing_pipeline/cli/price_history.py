@@ -1,133 +1,25 @@
-"""`price`, `why` and `history`: what is stored, read at once. Nothing here waits for a provider."""
+"""`price history`: what is stored of some days, read at once. Nothing here waits for a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-import typer
-
-from pricing_pipeline.cli import history_plot, reads
+from pricing_pipeline.cli import price_plot, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
-from pricing_pipeline.cli.output import (
-    decimal,
-    duration,
-    iso,
-    moment,
-    price_content,
-    print_json,
-    print_table,
-    whole_or_text,
-)
+from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table, whole_or_text
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.demand import freshness, instruments
-from pricing_pipeline.demand.freshness import Why
+from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
 from pricing_pipeline.domain.data_types import DataType, Fetcher
 from pricing_pipeline.domain.windows import Window
-from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import actions, price_reader
-from pricing_pipeline.prices.price_reader import Bar, LatestPrice
+from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
-_IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
-_FAULTS = frozenset(
-    {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
-)
-"""States of `why` in which no price comes until somebody does something."""
-
-
-def price(symbol: str, *, as_json: bool) -> None:
-    """Tell every latest price of a symbol, and ask for what is missing or stale.
-
-    Raises UnknownSymbol for one that is no instrument.
-    """
-    with open_connection(load_settings()) as connection:
-        symbol = instruments.spelled_anywhere(connection, symbol)
-        # Asked before the read asks for anything: what has failed is known to fail.
-        reasons = freshness.why(connection, symbol)
-        reading = price_reader.read(connection, symbol)
-        found = reading.prices
-        if not found and not price_reader.is_known(connection, symbol):
-            raise _unknown(symbol)
-        connection.commit()
-    if as_json:
-        print_json({"symbol": symbol, "prices": [price_content(one) for one in found]})
-    elif found:
-        print_table(
-            ["data type", "price", "currency", "observed (UTC)", "fetched (UTC)", "age", "", "provider"],
-            [
-                (
-                    one.data_type,
-                    decimal(one.price),
-                    one.currency,
-                    moment(one.observed_at),
-                    moment(one.fetched_at),
-                    duration(one.age_seconds),
-                    _state(one),
-                    one.provider if one.provider_active else f"{one.provider} (switched off)",
-                )
-                for one in found
-            ],
-            right=["price", "age"],
-        )
-    if not found:
-        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
-    elif reading.requested and not as_json:
-        hint(_IS_FETCHED)
-
-
-def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:
-    """Tell why prices are as old as they are. Raises UnknownDataType, and UnknownSymbol for what is no instrument."""
-    with open_connection(load_settings()) as connection:
-        symbol = instruments.spelled_anywhere(connection, symbol)
-        if data_type is not None:
-            kind = reads.data_type(connection, data_type)
-            reads.require_instruments(connection, kind, [symbol])
-        found = freshness.why(connection, symbol, data_type)
-    if not found:
-        raise _unknown(symbol)
-    if as_json:
-        print_json({"symbol": symbol, "reasons": [asdict(one) for one in found]})
-        return
-    for one in found:
-        typer.echo(
-            f"{one.data_type}: {one.state.replace('_', ' ')}. {one.sentence[:1].upper()}{one.sentence[1:]}."
-        )
-
-
-def _unknown(symbol: str, instead: str = "") -> UnknownSymbol:
-    return UnknownSymbol(
-        f"no instrument is called {symbol!r}.{instead} Watching it makes it known: "
-        f"pricing-pipeline subscribe YOU DATA_TYPE {symbol}"
-    )
-
-
-def _state(one: LatestPrice) -> str:
-    state = "paused" if one.paused else "fresh" if one.fresh else "stale"
-    return state if one.frozen_since is None else f"{state}, the same since {moment(one.frozen_since)}"
-
-
-def _what_will_come(symbol: str, requested: int, reasons: Sequence[Why]) -> str:
-    if not reasons:
-        return f"No active data type has prices of it: pricing-pipeline registry list. {_remedy(symbol)}"
-    if all(one.state == "paused" for one in reasons):
-        return f"It is paused; this resumes it: pricing-pipeline instrument resume {symbol}"
-    failed = [one for one in reasons if one.state in _FAULTS]
-    if failed:
-        said = "; ".join(f"{one.data_type}: {one.sentence}" for one in failed)
-        return f"{said}. {_remedy(symbol)}"
-    if requested:
-        return _IS_FETCHED
-    return f"It is on its way, or its provider has none: pricing-pipeline why {symbol} tells which"
-
-
-def _remedy(symbol: str) -> str:
-    return f"If there is no such instrument: pricing-pipeline instrument remove {symbol}"
 
 
 def history(
@@ -159,7 +51,7 @@ def history(
             reads.require_instruments(connection, kind, [symbol])
         missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
         untold: list[Split] = []
-        to_mark = history_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
+        to_mark = price_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
             known = actions.read(connection, kind.asset_class, symbol, as_of)
             until = today if as_of is None else as_of.astimezone(UTC).date()
@@ -180,7 +72,7 @@ def history(
         )
     elif to_mark is not None:
         labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
-        history_plot.show(symbol, data_type, bars, labels, to_mark)
+        price_plot.show(symbol, data_type, bars, labels, to_mark)
     elif bars:
         _list(kind, bars)
         if adjust is None and any(bar.adjustment is Adjust.SPLITS for bar in bars):
@@ -193,7 +85,7 @@ def history(
         shares = f"{split.new_shares}:{split.old_shares}"
         hint(
             f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
-            f"pricing-pipeline actions add {symbol} {split.ex_on} --split {shares}"
+            f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
         )
 
 
@@ -257,9 +149,9 @@ def _what_is_counted(
         told.append(f"{dividends or 'no'} dividend{'' if dividends == 1 else 's'}")
     said = f"These prices count what is known of {symbol} since {since}: {' and '.join(told)}."
     if splits and (adjust is Adjust.SPLITS or splits < len(later)):
-        return f"{said} `pricing-pipeline actions list {symbol}` shows them."
+        return f"{said} `pricing-pipeline action list {symbol}` shows them."
     return (
-        f"{said} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline actions add "
+        f"{said} How sources come to tell them: docs/documents.md#dividends-and-splits; `pricing-pipeline action add "
         f"{symbol}` enters what you know."
     )
 
@@ -269,12 +161,12 @@ def _what_is_missing(symbol: str, kind: DataType, days: Window, as_of: datetime 
     if as_of is not None:
         return f"{said[:-1]} that was believed at {iso(as_of)}."
     if kind.fetcher.is_document:
-        return f"{said} It has documents: pricing-pipeline document {symbol} --data-type {kind.data_type}"
+        return f"{said} It has documents: pricing-pipeline document show {symbol} --type {kind.data_type}"
     if kind.history_from is None:
         return f"{said} Its provider has no history; values gather while somebody watches it."
     if days.end < kind.history_from:
         return f"{said} Its history begins on {kind.history_from}."
     return (
-        f"{said} This fetches it: pricing-pipeline backfill {kind.data_type} "
-        f"--from {max(days.start, kind.history_from)} --to {days.end} --symbols {symbol}"
+        f"{said} This fetches it: pricing-pipeline backfill start {symbol} "
+        f"--type {kind.data_type} --from {max(days.start, kind.history_from)} --to {days.end}"
     )

@@ -1,4 +1,4 @@
-"""`sandbox` as it is typed; with so many options it is a module of its own. Others are in commands.py."""
+"""`sandbox` as it is typed. It is a process, so it has no noun."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.program import Json
+from pricing_pipeline.cli.options import Json
 
 
 class Hours(StrEnum):

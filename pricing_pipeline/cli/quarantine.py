@@ -31,7 +31,7 @@ _VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
 
-def show_all(
+def list_(
     data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
 ) -> None:
     """Tell which values are held, and why; those that came last first."""
@@ -201,7 +201,7 @@ def _said(one: Decision, *, release: bool) -> str:
         case "released_already" if not release and value is not None:
             return (
                 f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
-                "for that time next takes its place; a split or dividend is taken back by `actions remove`"
+                "for that time next takes its place; a split or dividend is taken back by `action remove`"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""

@@ -1,4 +1,4 @@
-"""`gaps`: the trading days of a symbol without a value, and why."""
+"""`price gaps`: the trading days of a symbol without a value, and why."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _types(connection: Connection, symbol: str, wanted: str | None) -> Sequence[
     rows = connection.execute(query("calendars.daily_types"), {"symbol": symbol}).all()
     if not rows:
         raise UnknownSymbol(
-            f"no data type of daily values applies to {symbol}. `pricing-pipeline registry list` shows the types, "
+            f"no data type of daily values applies to {symbol}. `pricing-pipeline type list` shows the types, "
             "and watching a symbol makes it known."
         )
     return [(row.data_type, row.history_from) for row in rows]
@@ -130,6 +130,6 @@ def _advice(symbol: str, data_type: str, found: Sequence[Gap], *, is_paused: boo
         else ""
     )
     return first + (
-        f"This fetches what was not asked for or failed: pricing-pipeline backfill {data_type} "
-        f"--from {wanted[0].first_day} --to {wanted[-1].last_day} --symbols {symbol}"
+        f"This fetches what was not asked for or failed: pricing-pipeline backfill start {symbol} "
+        f"--type {data_type} --from {wanted[0].first_day} --to {wanted[-1].last_day}"
     )
