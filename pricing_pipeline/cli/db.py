@@ -72,9 +72,10 @@ def psql(role: str, arguments: Sequence[str]) -> NoReturn:
     """Become psql, with the rights of a role. Raises DatabaseError when there is none."""
     settings = load_settings()
     address = _url(settings, role)
-    with open_connection(settings):
-        pass  # whether it answers is said better here than by psql
-    program, given, environment = backup.psql(address)
+    with open_engine(settings) as engine:
+        # Asked as the worker: no session of ours but psql itself has more rights.
+        program = backup.psql_for(engine)
+    given, environment = backup.address_and_password(address)
     if role == "administrator":
         # Others' functions must not be found in a session that may do anything.
         environment["PGOPTIONS"] = "-c search_path=pg_catalog,pg_temp"

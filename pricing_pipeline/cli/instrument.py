@@ -109,7 +109,7 @@ def show(symbol: str, asset_class: str | None, *, as_json: bool) -> None:
         )
 
 
-_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on")
+_COLUMNS = ("symbol", "asset_class", "name", "currency", "calendar", "listed_on", "scale")
 
 
 def add(
@@ -161,7 +161,11 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
             raise typer.BadParameter(
                 f"line {rows.line_num} of {table} has no {'asset_class' if symbol else 'symbol'}"
             )
-        since = given.get("listed_on")
+        since, scale = given.get("listed_on"), given.get("scale")
+        if scale is not None and not (scale.isascii() and scale.isdigit() and len(scale) < 3):
+            raise typer.BadParameter(
+                f"line {rows.line_num}: scale {scale!r} is no number of decimals, such as 2"
+            )
         found.append(
             NewInstrument(
                 of_class,
@@ -170,6 +174,7 @@ def _read(table: Path, asset_class: str | None, currency: str | None) -> list[Ne
                 given.get("currency") or currency,
                 given.get("calendar"),
                 None if since is None else day(since, f"line {rows.line_num}: listed_on"),
+                None if scale is None else int(scale),
             )
         )
     if not found:

@@ -61,6 +61,7 @@ class NewInstrument:
     currency: str | None = None
     calendar: str | None = None
     listed_on: date | None = None
+    scale: int | None = None
 
 
 def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:

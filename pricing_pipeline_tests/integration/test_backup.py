@@ -184,7 +184,7 @@ def test_c3_a_backup_that_is_not_there_is_one_sentence(cli: CommandLine, tmp_pat
 
 def test_b2_no_program_is_given_a_password_that_others_can_see(owner_url: str) -> None:
     password = make_url(owner_url).password
-    address, environment = backup._address(owner_url)
+    address, environment = backup.address_and_password(owner_url)
     assert environment["PGPASSWORD"] == password
     assert str(password) not in address
     with psycopg.connect(address, password=environment["PGPASSWORD"]) as connection:

@@ -106,6 +106,8 @@ def test_instruments_are_added_from_a_table_all_or_none(cli: CommandLine, core: 
         ("symbol,asset_class\n,equity\n", 2, "line 2 of - has no symbol"),
         ("symbol,asset_class\nTSLA,equity,more\n", 2, "line 2 of - has more values than there are columns"),
         ("symbol,asset_class,listed_on\nTSLA,equity,soon\n", 2, "line 2: listed_on 'soon' is not a day"),
+        ("symbol,asset_class,scale\nTSLA,equity,-1\n", 2, "scale '-1' is no number of decimals"),
+        ("symbol,asset_class,scale\nTSLA,equity,13\n", 1, "a price has 0 to 12 decimals"),
         ("symbol,asset_class\n", 2, "- names no instrument"),
         (
             "symbol,asset_class\nTSLA,stone\n",

@@ -62,8 +62,8 @@ def add(
         typer.Option(
             "--csv",
             metavar="FILE",
-            help="Read them from a table with the columns symbol, asset_class, name, currency, calendar, listed_on; "
-            "only the first is needed. - is standard input.",
+            help="A table of them: symbol, asset_class, name, currency, calendar, listed_on, scale; "
+            "only the first column is needed. - is standard input.",
         ),
     ] = None,
     as_json: Json = False,

@@ -171,10 +171,10 @@ SELECT pricing.check_symbols(CAST(:symbols AS text[])),
 
 -- name: add_instruments
 -- Make instruments known; returns those that are new.
-INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on)
-SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on
+INSERT INTO pricing.instruments (asset_class, symbol, name, currency, calendar, listed_on, scale)
+SELECT x.asset_class, x.symbol, x.name, x.currency, x.calendar, x.listed_on, coalesce(x.scale, 2)
 FROM jsonb_to_recordset(CAST(:rows AS jsonb))
-    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date)
+    AS x (asset_class text, symbol text, name text, currency text, calendar text, listed_on date, scale smallint)
 ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING asset_class, symbol;
 
 -- name: about_instruments
