@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from pricing_pipeline.cli.database import open_connection, open_owner
 from pricing_pipeline.cli.output import decimal, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import CorporateAction, Dividend, Split
 from pricing_pipeline.errors import UnknownAction, UnknownSymbol
@@ -69,7 +70,7 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
         )
     elif found:
         print_table(
-            ["ex day", "kind", "", "by", "believed since (UTC)", "why"],
+            ["ex day", "kind", "", "by", in_zone("believed since"), "why"],
             [
                 (
                     one.action.ex_on,
@@ -81,6 +82,8 @@ def list_(symbol: str, asset_class: str | None, as_of: datetime | None, *, as_js
                 )
                 for one in found
             ],
+            spare=[in_zone("believed since"), "by"],
+            long="why",
         )
     else:
         typer.echo(f"no split or dividend of {symbol} is known{'' if as_of is None else ' of that time'}.")

@@ -25,6 +25,7 @@ from pricing_pipeline.cli.output import (
     size,
 )
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.db.errors import reason
 from pricing_pipeline.demand import backfills
 from pricing_pipeline.demand.backfills import Estimate
@@ -106,6 +107,7 @@ def _show(found: Sequence[Estimate]) -> None:
             for one in found
         ],
         right=["symbols", "tasks", "calls", "units", "bytes, about", "of its quota", "left for backfills"],
+        spare=["left for backfills", "symbols", "tasks", "of its quota"],
     )
 
 
@@ -129,38 +131,22 @@ def list_(at_most: int, *, as_json: bool) -> None:
         print_json({"backfills": [asdict(one) | {"state": one.state} for one in found]})
         return
     print_table(
-        [
-            "id",
-            "data type",
-            "from",
-            "to",
-            "symbols",
-            "asked at (UTC)",
-            "state",
-            "tasks",
-            "done",
-            "failed",
-            "cancelled",
-            "open",
-        ],
+        ["id", "data type", "days", "state", "done", "failed", "symbols", in_zone("asked at")],
         [
             (
                 one.backfill_id,
                 one.data_type,
-                one.first_day,
-                one.last_day,
+                f"{one.first_day} to {one.last_day}",
+                one.state,
+                f"{one.done} of {one.tasks}",
+                one.failed,
                 "all" if one.symbols is None else listed(one.symbols, 3),
                 moment(one.requested_at),
-                one.state,
-                one.tasks,
-                one.done,
-                one.failed,
-                one.cancelled,
-                one.open,
             )
             for one in found
         ],
-        right=["tasks", "done", "failed", "cancelled", "open"],
+        right=["done", "failed"],
+        spare=[in_zone("asked at"), "symbols", "failed", "days"],
     )
     if not found:
         hint("there was no backfill yet: pricing-pipeline backfill start --help")
@@ -222,6 +208,6 @@ def cancel(backfill_id: UUID, *, as_json: bool) -> None:
             f"{count} tasks are cancelled. What was fetched stays, and another backfill goes on from there."
         )
     elif cancelled_at:
-        typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} UTC.")
+        typer.echo(f"nothing to do: it was cancelled at {moment(cancelled_at)} {zone()}.")
     else:
-        typer.echo(f"nothing to do: it ended at {moment(finished_at)} UTC.")
+        typer.echo(f"nothing to do: it ended at {moment(finished_at)} {zone()}.")

@@ -91,11 +91,13 @@ def _tell(found: Sequence[StoredDocument]) -> None:
     """Few fields: a line for each period. Many: a line for each field, the newest periods beside each other."""
     fields = list(dict.fromkeys(name for one in found for name in one.body))
     if len(found) > 1 and len(fields) <= _MOST_COLUMNS:
-        print_table(fields, ([_text(one.body.get(name)) for name in fields] for one in found))
+        rows = ([_text(one.body.get(name)) for name in fields] for one in found)
+        print_table(fields, rows, spare=fields[:1:-1])
         return
     shown = found[:_MOST_ACROSS]
     heads = [str(one.period or moment(one.recorded_at)) for one in shown]
-    print_table(["", *heads], ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields))
+    values = ([name, *(_text(one.body.get(name)) for one in shown)] for name in fields)
+    print_table(["", *heads], values, spare=heads[:0:-1], long=heads[0], wrap=True)
     if len(shown) < len(found):
         hint(f"{len(found) - len(shown)} older ones are told with --json.")
 

@@ -14,6 +14,7 @@ from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import listed, login, moment, print_json, print_table
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.settings import load_settings
 
@@ -69,9 +70,9 @@ def list_(
     if as_json:
         print_json({"holdings": [asdict(one) for one in found[:at_most]]})
         return
-    closed = ["closed (UTC)"] if closed_too else []
+    closed = [in_zone("closed")] if closed_too else []
     print_table(
-        ["user", "data type", "symbol", "since (UTC)", *closed],
+        ["user", "data type", "symbol", in_zone("since"), *closed],
         [
             (
                 one.user_id,

@@ -56,6 +56,8 @@ def list_(symbols: Sequence[str] | None, asset_class: str | None, at_most: int, 
             for one in found[:at_most]
         ],
         right=["viewers", "holders"],
+        spare=["currency", "name"],
+        long="name",
     )
     if not found:
         typer.echo("no such instrument is known.")

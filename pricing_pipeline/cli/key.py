@@ -108,18 +108,7 @@ def list_(provider: str | None, *, as_json: bool) -> None:
         )
         return
     print_table(
-        [
-            "provider",
-            "key",
-            "ends",
-            "from",
-            "used",
-            "created",
-            "replaced",
-            "encrypted",
-            "master key",
-            "fault",
-        ],
+        ["provider", "key", "ends", "from", "used", "created", "replaced", "encrypted", "master key"],
         [
             (
                 one.provider,
@@ -131,11 +120,14 @@ def list_(provider: str | None, *, as_json: bool) -> None:
                 moment(one.replaced_at),
                 moment(one.sealed_at),
                 one.master_key_id,
-                one.error,
             )
             for one in listed
         ],
+        spare=["replaced", "encrypted", "created", "master key"],
     )
+    for one in listed:
+        if one.error is not None:
+            typer.echo(f"Key {one.key_name} of {one.provider}: {one.error}")
     if not listed:
         typer.echo("no key is stored or set; `pricing-pipeline key set --help` shows how to store one.")
     typer.echo(f"master keys: {path or 'in PRICING_MASTER_KEY'} ({fault or ', '.join(ids)})")

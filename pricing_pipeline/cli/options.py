@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,3 +35,18 @@ AnyProvider = Annotated[
 KeyName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which of its keys.")]
 AnyUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this one; else all.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write a table to this file; - is standard output."),
+]
+Parquet = Annotated[
+    Path | None, typer.Option("--parquet", metavar="FILE", help="Write a table to this file (needs pyarrow).")
+]
+
+
+def one_output(plot: bool, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+    """Refuse two results on one standard output."""
+    wanted = {"--plot": plot, "--json": as_json, "--csv": csv is not None, "--parquet": parquet is not None}
+    given = [name for name, is_given in wanted.items() if is_given]
+    if len(given) > 1 and set(given) != {"--csv", "--parquet"}:
+        raise typer.BadParameter(f"{given[0]} and {given[1]} are two ways to tell one result; leave one out")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import UTC
+from pathlib import Path
 
 import typer
+from sqlalchemy import Connection
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import export, reads
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import (
     decimal,
@@ -18,14 +21,20 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
+from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.errors import UnknownSymbol
 from pricing_pipeline.prices import price_reader
-from pricing_pipeline.prices.price_reader import LatestPrice
+from pricing_pipeline.prices.price_reader import LatestPrice, Reading
+from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
-_DEFAULT_DAYS = 30
+_COLUMNS = (
+    *("symbol", "data_type", "price", "currency", "observed_at", "fetched_at", "provider"),
+    *("age_seconds", "fresh", "paused", "provider_active", "frozen_since"),
+)
 _IS_FETCHED = "A newer price is asked for; a running pipeline fetches it in a moment."
 _FAULTS = frozenset(
     {"unknown_symbol", "plan_restricted", "failed", "misconfigured", "endpoint_restricted", "quarantined"}
@@ -33,44 +42,73 @@ _FAULTS = frozenset(
 """States of `why` in which no price comes until somebody does something."""
 
 
-def show(symbol: str, *, as_json: bool) -> None:
-    """Tell every latest price of a symbol, and ask for what is missing or stale.
+def show(
+    symbols: Sequence[str],
+    data_type: str | None,
+    csv: Path | None,
+    parquet: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Tell every latest price of some symbols, and ask for what is missing or stale.
 
-    Raises UnknownSymbol for one that is no instrument.
+    Raises UnknownDataType, and UnknownSymbol for one that is no instrument.
     """
     with open_connection(load_settings()) as connection:
-        symbol = instruments.spelled_anywhere(connection, symbol)
-        # Asked before the read asks for anything: what has failed is known to fail.
-        reasons = freshness.why(connection, symbol)
-        reading = price_reader.read(connection, symbol)
-        found = reading.prices
-        if not found and not price_reader.is_known(connection, symbol):
-            raise _unknown(symbol)
+        if data_type is not None:
+            kind = reads.data_type(connection, data_type)
+        daily = _daily_types(connection)
+        readings: dict[str, tuple[Reading, list[Why]]] = {}
+        for given in symbols:
+            symbol = instruments.spelled_anywhere(connection, given)
+            if data_type is not None:
+                reads.require_instruments(connection, kind, [symbol])
+            # Asked before the read asks for anything: what has failed is known to fail.
+            reasons = freshness.why(connection, symbol, data_type)
+            readings[symbol] = price_reader.read(connection, symbol, data_type), reasons
+            if not readings[symbol][0].prices and not price_reader.is_known(connection, symbol):
+                raise _unknown(symbol)
         connection.commit()
+    found = [one for reading, _ in readings.values() for one in reading.prices]
     if as_json:
-        print_json({"symbol": symbol, "prices": [price_content(one) for one in found]})
-    elif found:
-        print_table(
-            ["data type", "price", "currency", "observed (UTC)", "fetched (UTC)", "age", "", "provider"],
-            [
-                (
-                    one.data_type,
-                    decimal(one.price),
-                    one.currency,
-                    moment(one.observed_at),
-                    moment(one.fetched_at),
-                    duration(one.age_seconds),
-                    _state(one),
-                    one.provider if one.provider_active else f"{one.provider} (switched off)",
-                )
-                for one in found
-            ],
-            right=["price", "age"],
-        )
-    if not found:
-        hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
-    elif reading.requested and not as_json:
+        print_json({"symbols": list(readings), "prices": [price_content(one) for one in found]})
+    elif not export.write(_COLUMNS, [asdict(one) for one in found], csv, parquet) and found:
+        _list(found, daily)
+    for symbol, (reading, reasons) in readings.items():
+        if not reading.prices:
+            hint(f"{symbol} has no price yet. {_what_will_come(symbol, reading.requested, reasons)}")
+    if not as_json and any(reading.prices and reading.requested for reading, _ in readings.values()):
         hint(_IS_FETCHED)
+
+
+def _daily_types(connection: Connection) -> frozenset[str]:
+    kinds = data_type_registry.active_data_types(connection)
+    return frozenset(kind.data_type for kind in kinds if kind.fetcher in (Fetcher.DAILY_BARS, Fetcher.NAV))
+
+
+def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
+    """A table of prices; the time of a daily value is its trading day."""
+    several = len({one.symbol for one in found}) > 1
+    headings = ["data type", "price", "", in_zone("observed"), in_zone("fetched"), "age", "state", "provider"]
+    print_table(
+        [*(["symbol"] if several else []), *headings],
+        [
+            (
+                *([one.symbol] if several else []),
+                one.data_type,
+                decimal(one.price),
+                one.currency,
+                one.observed_at.astimezone(UTC).date() if one.data_type in daily else moment(one.observed_at),
+                moment(one.fetched_at),
+                duration(one.age_seconds),
+                _state(one),
+                one.provider if one.provider_active else f"{one.provider} (switched off)",
+            )
+            for one in found
+        ],
+        right=["price", "age"],
+        spare=[in_zone("fetched"), "provider"],
+    )
 
 
 def why(symbol: str, data_type: str | None, *, as_json: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 
 import typer
 from psycopg import errors
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pricing_pipeline.cli import reads
+from pricing_pipeline.cli import export, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import print_json, print_table
@@ -27,7 +28,16 @@ _HOLIDAYS_TOLD = 5
 _FETCHABLE = frozenset({GapKind.NOT_ASKED, GapKind.FAILED, GapKind.UNREADABLE})
 
 
-def gaps(symbol: str, data_type: str | None, first: date | None, last: date | None, *, as_json: bool) -> None:
+def gaps(
+    symbol: str,
+    data_type: str | None,
+    first: date | None,
+    last: date | None,
+    csv: Path | None,
+    parquet: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Tell the gaps between two days (the first one None: where history begins; the last: today).
 
     Raises UnknownDataType, UnknownSymbol, and InvalidRange where no gaps can be told.
@@ -56,13 +66,21 @@ def gaps(symbol: str, data_type: str | None, first: date | None, last: date | No
             }
         )
         return
+    told = [_row(name, gap) for name in sorted(found) for gap in found[name]]
+    if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], told, csv, parquet):
+        return
     rows = [
         (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
         for name, gaps in found.items()
         for gap in gaps
     ]
     if rows:
-        print_table(["data type", "from", "to", "sessions", "kind", ""], sorted(rows), right=["sessions"])
+        print_table(
+            ["data type", "from", "to", "sessions", "kind", "why"],
+            sorted(rows),
+            right=["sessions"],
+            long="why",
+        )
     for name, days in closed.items():
         if days:
             typer.echo(_holidays(name, days))

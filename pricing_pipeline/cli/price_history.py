@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 
-from pricing_pipeline.cli import price_plot, reads
+from pricing_pipeline.cli import export, price_plot, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
 from pricing_pipeline.cli.output import decimal, iso, moment, print_json, print_table, whole_or_text
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.answers import Adjust, CorporateAction, Split
 from pricing_pipeline.domain.data_types import DataType, Fetcher
@@ -20,6 +22,10 @@ from pricing_pipeline.prices.price_reader import Bar
 from pricing_pipeline.settings import load_settings
 
 _DEFAULT_DAYS = 30
+_COLUMNS = (
+    *("date", "open", "high", "low", "close", "volume", "currency"),
+    *("provider", "fetched_at", "call_id", "adjustment", "quality"),
+)
 
 
 def history(
@@ -31,6 +37,8 @@ def history(
     as_of: datetime | None = None,
     adjust: Adjust | None = None,
     plot: bool,
+    csv: Path | None,
+    parquet: Path | None,
     as_json: bool,
 ) -> None:
     """Tell the values between two days (UTC, both included); the last is today if None, the first 30 days before.
@@ -70,6 +78,8 @@ def history(
                 "rows": [_row(bar, kind) for bar in bars],
             }
         )
+    elif export.write(_COLUMNS, [_row(bar, kind) for bar in bars], csv, parquet):
+        pass
     elif to_mark is not None:
         labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
         price_plot.show(symbol, data_type, bars, labels, to_mark)
@@ -80,7 +90,7 @@ def history(
     if missing:
         hint(missing)
     if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
-        hint(f"{moment(as_of)} UTC has not come yet; this is what is believed now.")
+        hint(f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
     for split in untold:
         shares = f"{split.new_shares}:{split.old_shares}"
         hint(
@@ -132,7 +142,7 @@ def _list(kind: DataType, bars: Sequence[Bar]) -> None:
         ]
 
     is_noted = any(bar.quality for bar in bars)
-    headings = ["day" if _is_daily(kind) else "time (UTC)", *shown, "", *([""] if is_noted else [])]
+    headings = ["day" if _is_daily(kind) else in_zone("time"), *shown, "", *([""] if is_noted else [])]
     print_table(headings, map(cells, bars), right=shown)
 
 

@@ -15,6 +15,7 @@ import typer
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.quarantine import held_values, opinions, reviews
 from pricing_pipeline.quarantine.held_values import Decision, HeldValue, Neighbour
@@ -70,7 +71,7 @@ def list_(
             "data type",
             "symbol",
             "provider",
-            "of (UTC)",
+            in_zone("of"),
             "value",
             "kind",
             "why",
@@ -81,7 +82,7 @@ def list_(
             [*headings, "last", "state"],
             rows,
             right=["id", "value", "times"],
-            spare=["others say", "times", "last", "of (UTC)", "provider", "state"],
+            spare=["others say", "times", "last", in_zone("of"), "provider", "state"],
             long="why",
         )
     else:
@@ -262,7 +263,12 @@ def _say(
             (_PLACES[n.place], moment(n.observed_at), decimal(n.price), n.currency, n.data_type, n.provider)
             for n in near
         ]
-        print_table(["stored", "of (UTC)", "price", "", "data type", "provider"], rows, right=["price"])
+        print_table(
+            ["stored", in_zone("of"), "price", "", "data type", "provider"],
+            rows,
+            right=["price"],
+            spare=["provider"],
+        )
     if answer is not None:
         typer.echo()
         typer.echo(printable(_excerpt(answer, value.value)))

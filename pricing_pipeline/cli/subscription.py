@@ -35,6 +35,7 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.program import hint, warn
+from pricing_pipeline.cli.style import in_zone, zone
 from pricing_pipeline.db.errors import is_conflict
 from pricing_pipeline.demand import instruments, viewers
 from pricing_pipeline.errors import DatabaseError
@@ -188,7 +189,7 @@ class Watch:
         until = moment(failure.held_until)
         self._tell(
             content | {"reason": failure.reason, "held_until": iso(failure.held_until)},
-            f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} UTC.",
+            f"{failure.symbol} failed: {failure.reason.rstrip('. ')}. It is left alone until {until} {zone()}.",
         )
 
     def _tell_documents(self, stock: documents.Stock) -> None:
@@ -271,12 +272,12 @@ def list_(
         print_json({"subscriptions": [asdict(one) for one in found[:at_most]]})
         return
     print_table(
-        ["user", "data type", "symbol", "since (UTC)", "last seen (UTC)"],
+        ["user", "data type", "symbol", in_zone("since"), in_zone("last seen")],
         [
             (one.user_id, one.data_type, one.symbol, moment(one.subscribed_at), moment(one.last_seen_at))
             for one in found[:at_most]
         ],
-        spare=["since (UTC)"],
+        spare=[in_zone("since")],
     )
     if not found:
         typer.echo("nobody watches anything of that now.")

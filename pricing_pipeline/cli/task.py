@@ -150,4 +150,4 @@ def _say(task: Mapping[str, Any]) -> None:
             (moment(datetime.fromisoformat(error["at"])), error["attempt"], error["kind"], error["message"])
             for error in task["errors"]
         ]
-        print_table(["at", "attempt", "kind", "message"], rows, right=["attempt"])
+        print_table(["at", "attempt", "kind", "message"], rows, right=["attempt"], long="message")

@@ -50,7 +50,7 @@ def test_a10_price_tells_what_is_stored(cli: CommandLine, core: Core) -> None:
     store_quote(core, "AAPL", "146.5500", seconds_old=30)
     said = cli("price", "show", "AAPL", "--json")
     assert said.exit_code == 0
-    assert said.json.keys() == {"symbol", "prices"}
+    assert said.json.keys() == {"symbols", "prices"}
     (price,) = said.json["prices"]
     assert 0 <= price.pop("age_seconds") < 30
     for stamp in ("observed_at", "fetched_at"):
@@ -116,13 +116,13 @@ def test_an_unknown_symbol_is_named_with_the_way_to_make_it_known(cli: CommandLi
     error = cli("price", "show", "XYZ", "--json").error
     assert "'XYZ'" in error
     assert "pricing-pipeline subscription watch" in error
-    assert cli("price", "show", "aapl", "--json").json["symbol"] == "AAPL"
+    assert cli("price", "show", "aapl", "--json").json["symbols"] == ["AAPL"]
 
 
 def test_a_known_symbol_without_a_price_is_no_error(cli: CommandLine) -> None:
     said = cli("price", "show", "AAPL", "--json")
     assert said.exit_code == 0
-    assert said.json == {"symbol": "AAPL", "prices": []}
+    assert said.json == {"symbols": ["AAPL"], "prices": []}
     assert said.stderr.startswith("hint: AAPL has no price yet")
 
 

@@ -19,6 +19,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
 GROUPS = {name: [Requirement(line) for line in lines] for name, lines in PROJECT["dependency-groups"].items()}
 DIRECT = [*RUNTIME, *GROUPS["build"], *GROUPS["test"]]
+EXTRAS = [
+    Requirement(line) for lines in PROJECT["project"]["optional-dependencies"].values() for line in lines
+]
 LOCKS = ["requirements.lock", "requirements-test.lock"]
 
 
@@ -33,7 +36,7 @@ def pinned(requirements: list[Requirement]) -> dict[str, str]:
     return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r in requirements}
 
 
-@pytest.mark.parametrize("requirement", DIRECT, ids=lambda r: r.name)
+@pytest.mark.parametrize("requirement", [*DIRECT, *EXTRAS], ids=lambda r: r.name)
 def test_each_direct_dependency_has_one_exact_version(requirement: Requirement) -> None:
     assert re.fullmatch(r"==[0-9][^*,]*", str(requirement.specifier))
 
@@ -93,7 +96,7 @@ def test_the_dependencies_page_names_the_direct_dependencies_and_no_others() -> 
     explained = re.findall(
         r"^\| ([A-Za-z0-9_.-]+) \| \S", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE
     )
-    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in DIRECT)
+    assert sorted(n for n in explained if n != "package") == sorted(r.name for r in [*DIRECT, *EXTRAS])
 
 
 def _imported(folder: str) -> Iterator[str]:

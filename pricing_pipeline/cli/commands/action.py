@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AsOf, Class, Json, Reason, Symbol, User
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at splits and dividends, or enter what no source tells.")
 
@@ -22,6 +23,7 @@ class ActionKind(StrEnum):
 
 
 @noun.command("list")
+@listing
 def list_(symbol: Symbol, asset_class: Class = None, as_of: AsOf = None, as_json: Json = False) -> None:
     """List the splits and dividends of an instrument, the newest first, and who said so.
 

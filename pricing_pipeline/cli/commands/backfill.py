@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import Json, Last, Type
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Fetch history, see how far that is, or call it off.")
 
@@ -14,6 +15,7 @@ BackfillId = Annotated[str, typer.Argument(metavar="ID", help="Of `backfill list
 
 
 @noun.command()
+@listing
 def start(
     data_type: Type,
     first: Annotated[
@@ -58,6 +60,7 @@ def start(
 
 
 @noun.command("list")
+@listing
 def list_(
     at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 20,
     as_json: Json = False,
@@ -73,6 +76,7 @@ def list_(
 
 
 @noun.command()
+@zoned
 def show(backfill_id: BackfillId, as_json: Json = False) -> None:
     """Show one backfill: how far it is, what it cost, what failed, and what it waits for.
 
@@ -86,6 +90,7 @@ def show(backfill_id: BackfillId, as_json: Json = False) -> None:
 
 
 @noun.command()
+@zoned
 def cancel(backfill_id: BackfillId, as_json: Json = False) -> None:
     """Call a backfill off: what it still waits for is not fetched. What is stored stays.
 

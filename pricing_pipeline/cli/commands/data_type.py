@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import Json, TypeName
+from pricing_pipeline.cli.style import listing
 from pricing_pipeline.domain.data_types import Fetcher
 
 noun = typer.Typer(help="Look at the data types; add, change or retire one.")
 
 
 @noun.command("list")
+@listing
 def list_(
     retired: Annotated[bool, typer.Option("--retired", help="Also those that are retired.")] = False,
     as_json: Json = False,

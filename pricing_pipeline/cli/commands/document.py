@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from pricing_pipeline.cli.options import AsOf, Json, Symbol, Type
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Read what providers say about companies.")
 
@@ -15,6 +16,7 @@ def _group() -> None: ...
 
 
 @noun.command()
+@listing
 def show(symbol: Symbol, data_type: Type, as_of: AsOf = None, as_json: Json = False) -> None:
     """Show what providers say about a company: its documents of one type, the newest period first.
 

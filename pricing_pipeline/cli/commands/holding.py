@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Say what users hold, or see who holds what.")
 
@@ -39,6 +40,7 @@ def close(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = 
 
 
 @noun.command("list")
+@listing
 def list_(
     symbols: AnySymbols = None,
     data_type: AnyType = None,

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnySymbols, Class, Json, Limit, Symbol, Symbols
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look at instruments; add, pause, resume or remove them.")
 
 
 @noun.command("list")
+@listing
 def list_(
     symbols: AnySymbols = None,
     asset_class: Class = None,
@@ -30,6 +32,7 @@ def list_(
 
 
 @noun.command()
+@zoned
 def show(symbol: Symbol, asset_class: Class = None, as_json: Json = False) -> None:
     """Show what is known of an instrument, and what its data types have of it.
 

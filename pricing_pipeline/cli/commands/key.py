@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnyProvider, Json, KeyName, Provider
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look after the API keys of providers.")
 
@@ -36,6 +37,7 @@ def set_(
 
 
 @noun.command("list")
+@listing
 def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     """List API keys, stored ones and those that are set in the environment; of each the last two characters.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnyProvider, Json, Provider
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Say how much a provider may be asked.")
 
@@ -17,6 +18,7 @@ Key = Annotated[
 
 
 @noun.command("list")
+@listing
 def list_(provider: AnyProvider = None, as_json: Json = False) -> None:
     """List rate limits: units that each key of a provider may use in a window, and keys that have others.
 

@@ -6,21 +6,41 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.options import AnyType, AsOf, Json, Last, Symbol, Type
+from pricing_pipeline.cli.options import (
+    AnyType,
+    AsOf,
+    Csv,
+    Json,
+    Last,
+    Parquet,
+    Symbol,
+    Symbols,
+    Type,
+    one_output,
+)
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Read prices and their history, and ask why they are as they are.")
 
 
 @noun.command()
-def show(symbol: Symbol, as_json: Json = False) -> None:
-    """Show the latest prices of a symbol: one for each data type that has one. What is stale is asked for.
+@listing
+def show(
+    symbols: Symbols,
+    data_type: AnyType = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    as_json: Json = False,
+) -> None:
+    """Show the latest prices of symbols: one for each data type that has one. What is stale is asked for.
 
     \b
-    Example: pricing-pipeline price show AAPL --json
+    Example: pricing-pipeline price show AAPL MSFT --type equity_quote
     """
+    one_output(False, as_json, csv, parquet)
     from pricing_pipeline.cli import price
 
-    price.show(symbol, as_json=as_json)
+    price.show(symbols, data_type, csv, parquet, as_json=as_json)
 
 
 @noun.command()
@@ -36,6 +56,7 @@ def why(symbol: Symbol, data_type: AnyType = None, as_json: Json = False) -> Non
 
 
 @noun.command()
+@listing
 def history(
     symbol: Symbol,
     data_type: Type,
@@ -49,6 +70,8 @@ def history(
         typer.Option("--adjust", metavar="BASIS", help="raw, splits or total; without it as it is stored."),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw it instead of listing it.")] = False,
+    csv: Csv = None,
+    parquet: Parquet = None,
     as_json: Json = False,
 ) -> None:
     """Show the stored values of a symbol between two days (UTC, both included), oldest first.
@@ -61,8 +84,7 @@ def history(
     \b
     Example: pricing-pipeline price history IBM --type equity_daily --from 2008-09 --to 2009-03 --plot
     """
-    if plot and as_json:
-        raise typer.BadParameter("--plot draws for people; leave it out with --json")
+    one_output(plot, as_json, csv, parquet)
     from pricing_pipeline.cli import price_history
     from pricing_pipeline.cli.arguments import basis, day, moment
 
@@ -74,11 +96,14 @@ def history(
         as_of=None if as_of is None else moment(as_of, "--as-of"),
         adjust=None if adjust is None else basis(adjust, "--adjust"),
         plot=plot,
+        csv=csv,
+        parquet=parquet,
         as_json=as_json,
     )
 
 
 @noun.command()
+@listing
 def gaps(
     symbol: Symbol,
     data_type: AnyType = None,
@@ -86,6 +111,8 @@ def gaps(
         str | None, typer.Option("--from", metavar="DATE", help="First day; else where its history begins.")
     ] = None,
     last: Last = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
     as_json: Json = False,
 ) -> None:
     """Show the trading days of a symbol that have no value, and why: by the calendar of its exchange.
@@ -96,9 +123,10 @@ def gaps(
     \b
     Example: pricing-pipeline price gaps IBM --type equity_daily --from 2012-01
     """
+    one_output(False, as_json, csv, parquet)
     from pricing_pipeline.cli import price_gaps
     from pricing_pipeline.cli.arguments import day
 
     first_day = None if first is None else day(first, "--from")
     last_day = None if last is None else day(last, "--to", last=True)
-    price_gaps.gaps(symbol, data_type, first_day, last_day, as_json=as_json)
+    price_gaps.gaps(symbol, data_type, first_day, last_day, csv, parquet, as_json=as_json)

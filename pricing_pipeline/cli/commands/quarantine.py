@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnySymbol, AnyType, Json, Reason, User
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Look at values that are not believed, and decide on them.")
 
@@ -27,6 +28,7 @@ class Decided(StrEnum):
 
 
 @noun.command("list")
+@listing
 def list_(
     symbol: AnySymbol = None,
     data_type: AnyType = None,
@@ -46,6 +48,7 @@ def list_(
 
 
 @noun.command()
+@listing
 def show(
     value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
     body: Annotated[
@@ -74,6 +77,7 @@ def show(
 
 
 @noun.command()
+@zoned
 def release(
     ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:
@@ -92,6 +96,7 @@ def release(
 
 
 @noun.command()
+@zoned
 def reject(
     ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnySymbol, AnySymbols, AnyType, Json, Provider, Type
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Say which provider serves what.")
 
 
 @noun.command("list")
+@listing
 def list_(
     symbols: AnySymbols = None,
     data_type: AnyType = None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import typer
 
 from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.style import listing
 
 
+@listing
 def status(as_json: Json = False) -> None:
     """Show what runs, what is watched, how fresh it is, and what limits and quota still allow.
 

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import AnySymbols, AnyType, AnyUser, Json, Limit, Symbols, Type, User
+from pricing_pipeline.cli.style import listing, zoned
 
 noun = typer.Typer(help="Watch prices, or see who does.")
 
 
 @noun.command()
+@zoned
 def watch(
     symbols: Symbols,
     data_type: Type,
@@ -48,6 +50,7 @@ def end(symbols: Symbols, data_type: Type, user: User = None, as_json: Json = Fa
 
 
 @noun.command("list")
+@listing
 def list_(
     symbols: AnySymbols = None,
     data_type: AnyType = None,

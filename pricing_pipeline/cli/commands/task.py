@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pricing_pipeline.cli.options import Json
+from pricing_pipeline.cli.style import listing
 
 noun = typer.Typer(help="Look at the tasks of the fetch queue, and step in.")
 
@@ -31,6 +32,7 @@ _LIVE_AND_FAILED = [Status.PENDING, Status.PROCESSING, Status.SCHEDULED, Status.
 
 
 @noun.command("list")
+@listing
 def list_(
     statuses: Annotated[
         list[Status], typer.Option("--status", help="Only tasks in this state; may be repeated.")
@@ -49,6 +51,7 @@ def list_(
 
 
 @noun.command()
+@listing
 def show(
     task_id: Annotated[int, typer.Argument(metavar="ID", min=1, help="A task's id, as in `task list`.")],
     as_json: Json = False,
