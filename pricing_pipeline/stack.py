@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -23,7 +24,7 @@ from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
-from pricing_pipeline.errors import NoMasterKey
+from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.processes import dagster_home
@@ -51,6 +52,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     `say` receives one line for each step. Raises a PricingError when something cannot start; nothing
     is left running then.
     """
+    _require_dagster()
     _require_master_key(settings)
     _require_addresses(settings)
     token = ui_token(settings)
@@ -110,6 +112,15 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
             "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
         )
         supervisor.run_until_stopped()
+
+
+def _require_dagster() -> None:
+    """An installation that only reads and sends heartbeats has none, and would start processes that die at once."""
+    if find_spec("dagster_webserver") is None:
+        raise SettingsError(
+            "Dagster is not installed here, which `up` needs. The extra dagster brings it, and `make run` installs "
+            "everything."
+        )
 
 
 def _require_master_key(settings: Settings) -> None:

@@ -20,7 +20,7 @@ app = typer.Typer(
     epilog="`pricing-pipeline COMMAND --help` shows an example of each command. "
     "Settings are variables of the environment; a file .env in the current folder adds to them, and "
     f"{f'{_FILE} is read' if _FILE else 'there is none here'}.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -174,6 +175,31 @@ def test_up_refuses_in_one_sentence_what_cannot_work(cli: CommandLine) -> None:
     assert "PRICING_MASTER_KEY" in cli("up", master_key="main:canary").error
     with cli.running():
         assert "already running" in cli("up", "--no-demo", "--json").error
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("pricing-pipeline pri", {"price"}),
+        ("pricing-pipeline price ", {"show", "why", "history", "gaps"}),
+        ("pricing-pipeline route add --r", {"--rank"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(typed: str, completed: set[str]) -> None:
+    environment = {
+        "_PRICING_PIPELINE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pricing_pipeline.cli"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (set(done.stdout.split()), done.stderr) == (completed, "")
 
 
 def test_starting_imports_nothing_slow() -> None:
