@@ -21,7 +21,7 @@ from pricing_pipeline.cli.output import (
     print_table,
 )
 from pricing_pipeline.cli.program import hint
-from pricing_pipeline.cli.style import in_zone
+from pricing_pipeline.cli.style import in_zone, is_wide
 from pricing_pipeline.demand import freshness, instruments
 from pricing_pipeline.demand.freshness import Why
 from pricing_pipeline.domain.data_types import Fetcher
@@ -89,7 +89,9 @@ def _daily_types(connection: Connection) -> frozenset[str]:
 def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
     """A table of prices; the time of a daily value is its trading day."""
     several = len({one.symbol for one in found}) > 1
-    headings = ["data type", "price", "", in_zone("observed"), in_zone("fetched"), "age", "state", "provider"]
+    # The age says when a price was fetched, in less room.
+    fetched = [in_zone("fetched")] if is_wide() else []
+    headings = ["data type", "price", "", in_zone("observed"), *fetched, "age", "state", "provider"]
     print_table(
         [*(["symbol"] if several else []), *headings],
         [
@@ -99,7 +101,7 @@ def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
                 decimal(one.price),
                 one.currency,
                 one.observed_at.astimezone(UTC).date() if one.data_type in daily else moment(one.observed_at),
-                moment(one.fetched_at),
+                *([moment(one.fetched_at)] if fetched else []),
                 duration(one.age_seconds),
                 _state(one),
                 one.provider if one.provider_active else f"{one.provider} (switched off)",
@@ -107,7 +109,7 @@ def _list(found: Sequence[LatestPrice], daily: Collection[str]) -> None:
             for one in found
         ],
         right=["price", "age"],
-        spare=[in_zone("fetched"), "provider"],
+        spare=["provider"],
     )
 
 

@@ -21,6 +21,10 @@ _NOISE = re.compile("Value error, |, unable to parse string as an? [a-z]+")
 """What the checks of arguments say of themselves, and not of what was typed."""
 
 
+_ENDED_BY_CTRL_C = frozenset({"up", "sandbox"})
+"""That is how they end when all is well, so they have nothing to say about it."""
+
+
 class Program(TyperGroup):
     """The command line as a whole. Exit codes: 1 for what went wrong, 2 for wrong usage, 130 for Ctrl-C."""
 
@@ -55,6 +59,15 @@ class Program(TyperGroup):
                 raise
             _end(sentence, 1)
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed. One that Ctrl-C stops says so in a line, or what that leaves behind."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            if ctx.invoked_subcommand not in _ENDED_BY_CTRL_C:
+                typer.echo(str(stop) or "stopped.", err=True)
+            raise
 
 
 class PlainLines(logging.Handler):

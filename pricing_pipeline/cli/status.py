@@ -251,15 +251,13 @@ def _say_quota(quota: Mapping[str, Mapping[str, Any]]) -> None:
     if quota:
         typer.echo()
         rows = [
-            (
-                name,
-                _units(one),
-                f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}",
-                _stop(one),
-            )
+            (name, _units(one), f"{size(one['left_bytes'])} of {size(one['quota_bytes'])}")
             for name, one in quota.items()
         ]
-        print_table(["provider", "units left now", "quota left", "blocked"], rows, long="blocked")
+        print_table(["provider", "units left now", "quota left"], rows)
+        for name, one in quota.items():
+            if stop := _stop(one):
+                typer.echo(f"blocked:     {name}: {stop}")
         for name, one in quota.items():
             if one["unannounced_calls"]:
                 typer.echo(

@@ -12,7 +12,7 @@ import typer
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_engine
-from pricing_pipeline.cli.output import duration, moment, print_json, print_table
+from pricing_pipeline.cli.output import duration, moment, print_json, print_table, printable
 from pricing_pipeline.errors import UnknownTask
 from pricing_pipeline.keys import credentials
 from pricing_pipeline.queue import task_queue
@@ -24,7 +24,7 @@ _SAID = {
     "live_already": "nothing to do: task {live_id} does the same work already",
     "not_dead": "nothing to do: it is not dead",
     "retired": "not retried: its data type is retired",
-    "misconfigured": "not retried: no active provider serves it; add a row to pricing.provider_routing",
+    "misconfigured": "not retried: no active provider serves it; add a route with `pricing-pipeline route add`",
     "cancelled": "cancelled",
     "finished": "nothing to do: it has finished already",
     "unknown": "there is no such task",
@@ -144,10 +144,6 @@ def _say(task: Mapping[str, Any]) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             typer.echo(f"{name + ':':<13}{value}")
-    if task["errors"]:
-        typer.echo()
-        rows = [
-            (moment(datetime.fromisoformat(error["at"])), error["attempt"], error["kind"], error["message"])
-            for error in task["errors"]
-        ]
-        print_table(["at", "attempt", "kind", "message"], rows, right=["attempt"], long="message")
+    for error in task["errors"]:
+        at = moment(datetime.fromisoformat(error["at"]))
+        typer.echo(printable(f"{at}  attempt {error['attempt']}, {error['kind']}: {error['message']}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import date
 from decimal import Decimal
 
@@ -238,3 +239,20 @@ def test_a_webserver_that_does_not_answer_is_done_without(cli: CommandLine, sand
     assert said.stderr == (
         "warning: Dagster at http://127.0.0.1:1 does not answer; the backfill runs in this process.\n"
     )
+
+
+def test_g6_ctrl_c_of_a_backfill_says_what_stays(
+    cli: CommandLine, core: Core, sandbox: RunningSandbox
+) -> None:
+    core.rows(
+        "INSERT INTO pricing.provider_keys (provider, key_name, is_active) VALUES ('twelvedata', 'default', false)"
+    )
+    with cli.running(urls={"sandbox": sandbox.url}):
+        process = cli.start("backfill", "start", "AAPL", "--type", DAILY, *WINTER, "--json")
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("warning: it waits")
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    assert errors == "stopped. What is not fetched yet stays queued, for whoever drains the queue next.\n"
+    assert set(core.statuses().values()) == {"pending"}

@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from pricing_pipeline_tests.fixtures.cli import CommandLine
-from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, sample_template
+from pricing_pipeline_tests.fixtures.core import QUOTE, Core, sample_template
 
 template = sample_template
 
@@ -36,8 +36,6 @@ def test_a9_prices_are_written_with_every_digit(cli: CommandLine, core: Core, tm
     told = cli("price", "history", "AAPL", "--type", QUOTE, "--csv", "-")
     (bar,) = csv.DictReader(io.StringIO(told.stdout))
     assert (bar["close"], bar["open"], bar["adjustment"]) == ("0.00000001", "", "raw")
-    gaps = cli("price", "gaps", "AAPL", "--type", DAILY, "--from", "2013-01-02", "--csv", "-").stdout
-    assert gaps.splitlines()[0] == "data_type,from,to,sessions,kind,detail"
 
 
 def test_a9_a_parquet_file_has_exact_decimals_or_the_extra_is_named(

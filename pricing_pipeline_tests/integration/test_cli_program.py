@@ -14,13 +14,14 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 import typer.main
 
 from pricing_pipeline.cli import app
 from pricing_pipeline_tests.fixtures.cli import ROOT, CommandLine
 from pricing_pipeline_tests.fixtures.database import TestServer
-from pricing_pipeline_tests.support.patience import PATIENCE
+from pricing_pipeline_tests.support.patience import PATIENCE, wait_until
 
 SLOW = {
     "sqlalchemy",
@@ -220,6 +221,23 @@ def test_the_sandbox_says_where_it_listens_and_ends_on_a_signal(cli: CommandLine
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
     assert errors == ""
+
+
+@pytest.mark.parametrize("words", [["task", "list"], ["backfill", "list", "--json"]])
+def test_ctrl_c_ends_a_command_that_waits_in_one_line(
+    cli: CommandLine, owner_url: str, words: list[str]
+) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as watching, psycopg.connect(owner_url) as session:
+        session.execute("LOCK TABLE pricing.api_call_queue, pricing.backfills IN ACCESS EXCLUSIVE MODE")
+        process = cli.start(*words)
+        waits = (
+            "SELECT FROM pg_locks WHERE NOT granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        wait_until(lambda: watching.execute(waits).fetchone() is not None)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said, errors) == (130, "", "stopped.\n")
 
 
 def test_a_taken_port_is_one_sentence(cli: CommandLine) -> None:

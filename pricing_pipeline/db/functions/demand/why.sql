@@ -142,7 +142,7 @@ BEGIN
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
         coalesce('; ' || dead.provider || ': ' || pricing.said_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names' ELSE at_once END);
+                   WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';
@@ -328,7 +328,7 @@ BEGIN
     next_at := CASE WHEN pair.became_due_at IS NULL THEN pair.due_at END;
     IF provider_ IS NULL THEN
         state := 'misconfigured';
-        sentence := pg_catalog.format('no active provider serves %s %s. Add a row to pricing.provider_routing', kind.data_type, thing.symbol);
+        sentence := pg_catalog.format('no active provider serves %s %s. Add a route with `pricing-pipeline route add`', kind.data_type, thing.symbol);
     ELSIF viewers = 0 AND NOT is_held AND kind.refresh_strategy = 'scheduled'
           AND ('unknown_symbol' = (SELECT u.left_out FROM pricing.universe u WHERE (u.data_type, u.symbol) = (kind.data_type, thing.symbol))
                OR pricing.is_forgotten(kind.data_type, thing.symbol)) THEN

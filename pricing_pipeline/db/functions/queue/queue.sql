@@ -77,7 +77,7 @@ BEGIN
                      failure_kind, errors)
                 SELECT r.data_type, r.symbol, r.window_start, r.window_end, 'failed', r.priority, now_, backfill, now_, 'misconfigured',
                        jsonb_build_array(jsonb_build_object('at', now_, 'attempt', 0, 'kind', 'misconfigured', 'message',
-                           'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a row to pricing.provider_routing'))
+                           'no active provider serves ' || r.data_type || ' ' || r.symbol || '; add a route with `pricing-pipeline route add`'))
                 FROM routed r WHERE r.provider IS NULL
                 RETURNING data_type, symbol)
             -- The statement's snapshot is older than its own rows: what is found pending was so before. It is looked for
