@@ -114,7 +114,8 @@ def _show(found: Sequence[Estimate]) -> None:
 def _complain(data_type: str, one: Estimate) -> None:
     if one.provider is None:
         warn(
-            f"no active provider serves {data_type} of {one.symbols} symbols; add a route with `pricing-pipeline route add`."
+            f"no active provider serves {data_type} of {one.symbols} symbols; "
+            "add a route with `pricing-pipeline route add`."
         )
     elif not one.fits:
         warn(

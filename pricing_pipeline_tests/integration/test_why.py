@@ -241,7 +241,7 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     assert why(core).state == "misconfigured"
     core.enqueue_due()
     found = why(core)
-    assert (found.state, "pricing.provider_routing" in found.sentence) == ("misconfigured", True)
+    assert (found.state, "pricing-pipeline route add" in found.sentence) == ("misconfigured", True)
     assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
 
 
