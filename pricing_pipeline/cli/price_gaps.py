@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -69,18 +69,7 @@ def gaps(
     told = [_row(name, gap) for name in sorted(found) for gap in found[name]]
     if export.write(["data_type", "from", "to", "sessions", "kind", "detail"], told, csv, parquet):
         return
-    rows = [
-        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
-        for name, gaps in found.items()
-        for gap in gaps
-    ]
-    if rows:
-        print_table(
-            ["data type", "from", "to", "sessions", "kind", "why"],
-            sorted(rows),
-            right=["sessions"],
-            long="why",
-        )
+    _list(found)
     for name, days in closed.items():
         if days:
             typer.echo(_holidays(name, days))
@@ -91,6 +80,17 @@ def gaps(
             hint(
                 f"Trading days of {until[0]} are known to {until[1]} only: what lacks after that cannot be told."
             )
+
+
+def _list(found: Mapping[str, Sequence[Gap]]) -> None:
+    rows = [
+        (name, gap.first_day, gap.last_day, gap.sessions, str(gap.kind), gap.detail)
+        for name, gaps in found.items()
+        for gap in gaps
+    ]
+    if rows:
+        headings = ["data type", "from", "to", "sessions", "kind", "why"]
+        print_table(headings, sorted(rows), right=["sessions"], long="why")
 
 
 def _holidays(data_type: str, days: Sequence[date]) -> str:

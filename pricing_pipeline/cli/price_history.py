@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 from pricing_pipeline.cli import export, price_plot, reads
 from pricing_pipeline.cli.arguments import last_of, span
 from pricing_pipeline.cli.database import open_connection
@@ -57,15 +59,10 @@ def history(
         )
         if not bars:
             reads.require_instruments(connection, kind, [symbol])
-        missing = "" if bars else _what_is_missing(symbol, kind, days, as_of)
-        untold: list[Split] = []
+        hints = [] if bars else [_what_is_missing(symbol, kind, days, as_of)]
         to_mark = price_plot.marks(connection, symbol, kind, bars, as_of) if plot and bars else None
         if bars and adjust in (Adjust.SPLITS, Adjust.TOTAL):
-            known = actions.read(connection, kind.asset_class, symbol, as_of)
-            until = today if as_of is None else as_of.astimezone(UTC).date()
-            missing = _what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])
-            if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
-                untold = actions.untold_splits(connection, data_type, symbol, days.start, days.end)
+            hints += _on_adjustment(connection, symbol, kind, bars, days, adjust, as_of, today)
     if as_json:
         asked = {"as_of": as_of and iso(as_of), "adjust": adjust and adjust.value}
         print_json(
@@ -78,7 +75,7 @@ def history(
                 "rows": [_row(bar, kind) for bar in bars],
             }
         )
-    elif export.write(_COLUMNS, [_row(bar, kind) for bar in bars], csv, parquet):
+    elif export.write(_COLUMNS, [_row(bar, kind) | {"volume": bar.volume} for bar in bars], csv, parquet):
         pass
     elif to_mark is not None:
         labels = [_date(bar, kind) if _is_daily(kind) else moment(bar.observed_at) for bar in bars]
@@ -87,16 +84,34 @@ def history(
         _list(kind, bars)
         if adjust is None and any(bar.adjustment is Adjust.SPLITS for bar in bars):
             hint("Their source has divided these prices by every split since their day.")
-    if missing:
-        hint(missing)
     if as_of is not None and as_of > datetime.combine(today + timedelta(days=1), time(), UTC):
-        hint(f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
-    for split in untold:
-        shares = f"{split.new_shares}:{split.old_shares}"
-        hint(
-            f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
-            f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
-        )
+        hints.insert(1, f"{moment(as_of)} {zone()} has not come yet; this is what is believed now.")
+    for one in hints:
+        hint(one)
+
+
+def _on_adjustment(
+    connection: Connection,
+    symbol: str,
+    kind: DataType,
+    bars: Sequence[Bar],
+    days: Window,
+    adjust: Adjust,
+    as_of: datetime | None,
+    today: date,
+) -> list[str]:
+    """What adjusted values rest on; and steps that look like splits of which nobody told."""
+    known = actions.read(connection, kind.asset_class, symbol, as_of)
+    until = today if as_of is None else as_of.astimezone(UTC).date()
+    told = [_what_is_counted(symbol, adjust, bars[0], until, [one.action for one in known])]
+    if as_of is None and kind.fetcher is Fetcher.DAILY_BARS:
+        for split in actions.untold_splits(connection, kind.data_type, symbol, days.start, days.end):
+            shares = f"{split.new_shares}:{split.old_shares}"
+            told.append(
+                f"On {split.ex_on} the price steps like a split of {shares}, and none is known. If it was one: "
+                f"pricing-pipeline action add {symbol} {split.ex_on} --split {shares}"
+            )
+    return told
 
 
 def _row(bar: Bar, kind: DataType) -> dict[str, Any]:
