@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Any
@@ -11,10 +12,11 @@ from sqlalchemy.exc import DBAPIError
 
 from pricing_pipeline.cli import reads
 from pricing_pipeline.cli.database import open_connection, open_owner
-from pricing_pipeline.cli.output import duration, print_json, print_lines, print_table
+from pricing_pipeline.cli.output import duration, listed, print_json, print_lines, print_table
 from pricing_pipeline.cli.refusals import sentence
+from pricing_pipeline.demand import instruments
 from pricing_pipeline.domain.data_types import DataType
-from pricing_pipeline.errors import PricingError
+from pricing_pipeline.errors import PricingError, UnknownSymbol
 from pricing_pipeline.registry import data_type_registry, provider_rules
 from pricing_pipeline.settings import load_settings
 
@@ -95,6 +97,27 @@ def set_ttl(name: str, ttl: int | None, background_ttl: int | None, *, as_json: 
     typer.echo(
         f"{name} grows at most {duration(kind['ttl_minutes'] * 60)} old while it is watched, and "
         f"{duration(kind['background_ttl_minutes'] * 60)} while it is held and not watched."
+    )
+
+
+def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: bool) -> None:
+    """Give symbols a TTL of their own, or with None that of their type. Raises UnknownSymbol where nothing is stored."""
+    with open_owner(load_settings()) as engine, engine.begin() as connection:
+        kind = reads.any_data_type(connection, name)
+        symbols = list(dict.fromkeys(instruments.spelled(connection, name, symbols)))
+        found = data_type_registry.set_own_ttl(connection, name, symbols, ttl)
+        missing = [symbol for symbol in symbols if symbol not in found]
+        if missing:
+            raise UnknownSymbol(
+                f"nothing is stored of {name} {listed(missing)} yet, and a TTL of its own is kept with what is stored. "
+                "Nothing has changed."
+            )
+    if as_json:
+        print_json({"data_type": name, "symbols": symbols, "ttl_minutes": ttl})
+        return
+    how = "as its type's do" if ttl is None else "by a TTL of its own"
+    typer.echo(
+        f"{name} {listed(symbols)} grows at most {duration((ttl or kind['ttl_minutes']) * 60)} old, {how}."
     )
 
 

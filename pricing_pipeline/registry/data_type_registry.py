@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -43,6 +43,14 @@ def set_ttl(
         "background_ttl_minutes": background_ttl_minutes,
     }
     return connection.execute(query("registry.set_ttl"), parameters).one_or_none() is not None
+
+
+def set_own_ttl(
+    connection: Connection, data_type: str, symbols: Sequence[str], ttl_minutes: int | None
+) -> list[str]:
+    """Give pairs a TTL of their own, or with None that of their type; returns the symbols that have anything stored."""
+    parameters = {"data_type": data_type, "symbols": list(symbols), "ttl_minutes": ttl_minutes}
+    return list(connection.execute(query("registry.set_own_ttl"), parameters).scalars())
 
 
 def set_active(connection: Connection, data_type: str, *, is_active: bool) -> bool:

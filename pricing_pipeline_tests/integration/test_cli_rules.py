@@ -46,6 +46,23 @@ def test_what_is_no_ttl_or_no_type_is_refused(
     assert sentence in said.error
 
 
+def test_b3_symbols_have_a_ttl_of_their_own_until_they_go_by_their_types(
+    cli: CommandLine, core: Core
+) -> None:
+    core.heartbeat("ann", (QUOTE, "AAPL"))
+    core.refresh()
+    assert "AAPL grows at most 5 min old" in cli("type", "set-ttl", QUOTE, "aapl", "--ttl", "5").stdout
+    own = "SELECT cache_ttl_minutes FROM pricing.latest_prices WHERE symbol = 'AAPL'"
+    assert core.one(own) == 5
+    refused = cli("type", "set-ttl", QUOTE, "AAPL", "IBM", "--ttl", "7").error
+    assert "nothing is stored of equity_quote IBM yet" in refused
+    assert core.one(own) == 5
+    assert "at least 1" in cli("type", "set-ttl", QUOTE, "AAPL", "--ttl", "0").error
+    assert cli("type", "set-ttl", QUOTE, "AAPL", "--as-type", "--json").json["ttl_minutes"] is None
+    assert core.one(own) is None
+    assert "either --ttl or --as-type" in cli("type", "set-ttl", QUOTE, "AAPL").error
+
+
 def test_a_type_is_retired_and_revived(cli: CommandLine, core: Core) -> None:
     core.heartbeat("ann", ("fx_rate", "EUR/USD"))
     assert "fx_rate is retired" in cli("type", "retire", "fx_rate").stdout

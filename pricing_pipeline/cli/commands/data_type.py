@@ -94,26 +94,38 @@ def show(name: TypeName, as_json: Json = False) -> None:
 @noun.command("set-ttl")
 def set_ttl(
     name: TypeName,
+    symbols: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SYMBOL", help="Only of these; else of the type.", show_default=False),
+    ] = None,
     ttl: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="How old a watched price may grow.")
     ] = None,
     background_ttl: Annotated[
         int | None, typer.Option(metavar="MINUTES", help="How old one that is held may grow unwatched.")
     ] = None,
+    as_type: Annotated[
+        bool, typer.Option("--as-type", help="Have the symbols go by the type's TTL again.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Change how old prices of a data type may grow. What is due by the new TTL is fetched within seconds.
+    """Change how old prices of a data type may grow, or those of some symbols of it.
 
-    It needs the owner's URL, as `type add` does.
+    What is due by the new TTL is fetched within seconds. It needs the owner's URL, as `type add` does.
 
     \b
     Example: pricing-pipeline type set-ttl equity_quote --ttl 15 --background-ttl 720
     """
-    if ttl is None and background_ttl is None:
+    if symbols and (background_ttl is not None or as_type == (ttl is not None)):
+        raise typer.BadParameter("symbols take either --ttl or --as-type")
+    if not symbols and (as_type or (ttl is None and background_ttl is None)):
         raise typer.BadParameter("give --ttl, --background-ttl, or both")
     from pricing_pipeline.cli import data_type
 
-    data_type.set_ttl(name, ttl, background_ttl, as_json=as_json)
+    if symbols:
+        data_type.set_own_ttl(name, symbols, ttl, as_json=as_json)
+    else:
+        data_type.set_ttl(name, ttl, background_ttl, as_json=as_json)
 
 
 @noun.command()

@@ -65,6 +65,16 @@ UPDATE pricing.data_type_registry SET
     background_ttl_minutes = coalesce(CAST(:background_ttl_minutes AS integer), background_ttl_minutes)
 WHERE data_type = :data_type RETURNING default_ttl_minutes, background_ttl_minutes;
 
+-- name: set_own_ttl
+-- Give pairs a TTL of their own, or none; returns the symbols that have a row to keep it in.
+WITH prices AS (
+    UPDATE pricing.latest_prices SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol),
+documents AS (
+    UPDATE pricing.document_pairs SET cache_ttl_minutes = CAST(:ttl_minutes AS integer)
+    WHERE data_type = :data_type AND symbol = ANY (CAST(:symbols AS text[])) RETURNING symbol)
+SELECT symbol FROM prices UNION SELECT symbol FROM documents ORDER BY 1;
+
 -- name: set_active
 -- Retire a data type or revive it; no row where it is so already.
 UPDATE pricing.data_type_registry SET is_active = :is_active WHERE data_type = :data_type AND is_active <> :is_active RETURNING data_type;
