@@ -101,7 +101,7 @@ def set_ttl(name: str, ttl: int | None, background_ttl: int | None, *, as_json: 
 
 
 def set_own_ttl(name: str, symbols: Sequence[str], ttl: int | None, *, as_json: bool) -> None:
-    """Give symbols a TTL of their own, or with None that of their type. Raises UnknownSymbol where nothing is stored."""
+    """Give symbols a TTL of their own, or with None their type's. Raises UnknownSymbol where nothing is stored."""
     with open_owner(load_settings()) as engine, engine.begin() as connection:
         kind = reads.any_data_type(connection, name)
         symbols = list(dict.fromkeys(instruments.spelled(connection, name, symbols)))
