@@ -157,7 +157,7 @@ def test_a4_status_says_that_no_key_is_left(core: Core, cli: CommandLine) -> Non
     assert "no key is active" not in cli("status").stdout
     cli("key", "remove", TWELVEDATA, sandbox="false")
     (line,) = [line for line in cli("status").stdout.splitlines() if "no key is active" in line]
-    assert line.split()[:2] == [TWELVEDATA, "none"]
+    assert line.split()[:2] == ["blocked:", f"{TWELVEDATA}:"]
 
 
 @pytest.mark.parametrize("names", [("default", "second"), ("second",)])
