@@ -110,14 +110,14 @@ def _said_of_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     if row.missing:
         said = (
             f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
-            "and were not asked for or failed. `pricing-pipeline backfill` fetches what can be had."
+            "and were not asked for or failed. `pricing-pipeline backfill start` fetches what can be had."
         )
     else:
         said = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
     if is_poor:
         said += (
             f" Of {none} more their provider has none, which is much: another one may have them, or an instrument "
-            "follows a wrong calendar. `pricing-pipeline gaps SYMBOL` lists a symbol's."
+            "follows a wrong calendar. `pricing-pipeline price gaps SYMBOL` lists a symbol's."
         )
     if row.without_calendar:
         said += f" {row.without_calendar} symbols have no trading calendar, so theirs are not known."
@@ -145,7 +145,7 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
         if untold:
             said += (
                 f" {len(untold)} step(s) of the last year look like splits that nobody told, such as {untold[0]}: "
-                "adjusted histories jump there until `pricing-pipeline actions add` enters them."
+                "adjusted histories jump there until `pricing-pipeline action add` enters them."
             )
         is_fault = row.held > 0 or bool(untold)
         return _Verdict(said, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))

@@ -352,8 +352,8 @@ def said_of_service(row: freshness.Freshness) -> str:
         said += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
     if not row.is_on_time:
         said += (
-            " `pricing-pipeline why SYMBOL` says of each why, `pricing-pipeline status` which provider is throttled or "
-            "out of quota."
+            " `pricing-pipeline price why SYMBOL` says of each why, `pricing-pipeline status` which provider is "
+            "throttled or out of quota."
         )
     return said
 

@@ -92,16 +92,17 @@ def latest(connection: Connection, *symbols: str, data_type: str | None = None) 
     return [_latest(row) for row in rows]
 
 
-def read(connection: Connection, symbol: str) -> Reading:
-    """What `latest` gives, and a request for what is missing or stale, as for one viewer. Never waits for a provider.
+def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
+    """What `latest` gives of a symbol, and a request for what is missing or stale, as for one viewer.
 
-    The request is part of the connection's transaction, which the caller commits. Where it may not be made (on
-    a read replica, by a role that only reads), the answer is the same.
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. Where it
+    may not be made (on a read replica, by a role that only reads), the answer is the same.
     """
-    found = latest(connection, symbol)
+    found = latest(connection, symbol, data_type=data_type)
+    parameters = {"symbol": symbol, "data_type": data_type}
     try:
         with connection.begin_nested():
-            requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
+            requested = connection.execute(query("prices.request"), parameters).scalar_one()
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise

@@ -179,7 +179,7 @@ class Refresher:
             if asked and not any(self._clients[provider].has_key for provider in asked):
                 raise SettingsError(
                     f"{asked[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
-                    f"provider set-key {asked[0]}`, set {key_setting(asked[0])}, or set PRICING_SANDBOX=true."
+                    f"key set {asked[0]}`, set {key_setting(asked[0])}, or set PRICING_SANDBOX=true."
                 )
             row = connection.execute(
                 query("backfill.plan"),

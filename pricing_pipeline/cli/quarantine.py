@@ -15,6 +15,7 @@ import typer
 from pricing_pipeline.cli.database import open_connection, open_engine
 from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json, print_table, printable
 from pricing_pipeline.cli.program import hint
+from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.errors import UnknownValue
 from pricing_pipeline.quarantine import held_values, opinions, reviews
 from pricing_pipeline.quarantine.held_values import Decision, HeldValue, Neighbour
@@ -31,7 +32,7 @@ _VERDICTS = {"agrees": "it agrees", "disagrees": "it disagrees"}
 _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "other type": "elsewhere"}
 
 
-def show_all(
+def list_(
     data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
 ) -> None:
     """Tell which values are held, and why; those that came last first."""
@@ -70,7 +71,7 @@ def show_all(
             "data type",
             "symbol",
             "provider",
-            "of (UTC)",
+            in_zone("of"),
             "value",
             "kind",
             "why",
@@ -81,7 +82,7 @@ def show_all(
             [*headings, "last", "state"],
             rows,
             right=["id", "value", "times"],
-            spare=["others say", "times", "last", "of (UTC)", "provider", "state"],
+            spare=["others say", "times", "last", in_zone("of"), "provider", "state"],
             long="why",
         )
     else:
@@ -201,7 +202,7 @@ def _said(one: Decision, *, release: bool) -> str:
         case "released_already" if not release and value is not None:
             return (
                 f"is not rejected: it was released by {value.resolved_by} and is believed now. What its provider sends "
-                "for that time next takes its place; a split or dividend is taken back by `actions remove`"
+                "for that time next takes its place; a split or dividend is taken back by `action remove`"
             )
         case "released_already" | "rejected_already" if value is not None:
             when = f" by {value.resolved_by} at {moment(value.resolved_at)}" if value.resolved_by else ""
@@ -262,7 +263,12 @@ def _say(
             (_PLACES[n.place], moment(n.observed_at), decimal(n.price), n.currency, n.data_type, n.provider)
             for n in near
         ]
-        print_table(["stored", "of (UTC)", "price", "", "data type", "provider"], rows, right=["price"])
+        print_table(
+            ["stored", in_zone("of"), "price", "", "data type", "provider"],
+            rows,
+            right=["price"],
+            spare=["provider"],
+        )
     if answer is not None:
         typer.echo()
         typer.echo(printable(_excerpt(answer, value.value)))
