@@ -226,7 +226,7 @@ CHECKS = (
     _Check(
         "outliers",
         "No value that a provider sent waits for a person's decision, and no price steps like an untold split.",
-        "values-are-held",
+        "values-are-quarantined",
         _is_price,
         _outliers,
     ),
