@@ -153,7 +153,7 @@ def test_b16_a_claim_that_goes_on_never_misses_what_was_put_back_before_it(core:
     with core.engine.begin() as other:
         other.execute(text("SELECT FROM pricing.api_call_queue_live WHERE symbol = 'S2' FOR UPDATE"))
         assert claimed_next(core) == ["S3", "S4"]
-    core.release(first)
+    core.return_tasks(first)
     core.enqueue(QUOTE, "KEEN", priority=9)
     assert claimed_next(core) == ["KEEN", "S0"], "one task after the last is too little for a call of two"
     assert claimed_next(core) == ["S1", "S2"]

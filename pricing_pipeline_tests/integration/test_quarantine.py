@@ -99,7 +99,7 @@ def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
     """The quarantine is behind the fence like prices."""
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "72.50"))
     call = one_call(core, QUOTE, "AAPL")
-    core.release(call)
+    core.return_tasks(call)
     tally = bring(core, call, quote(core, "7250"))
     assert (tally.held, held(core)) == (0, [])
 

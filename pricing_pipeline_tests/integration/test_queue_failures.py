@@ -155,11 +155,11 @@ def test_a8_messages_are_kept_short(core: Core) -> None:
 def test_b19_a_release_costs_no_attempt_and_is_at_once(core: Core) -> None:
     core.enqueue(QUOTE, "AAPL", "IBM")
     call = core.claim_one()
-    assert core.release(call) == 2
+    assert core.return_tasks(call) == 2
     assert [(task.status, task.attempt, task.claim_token) for task in core.tasks()] == [
         ("pending", 0, None)
     ] * 2
-    assert core.release(call) == 0
+    assert core.return_tasks(call) == 0
     assert [(error["kind"], error["attempt"]) for error in core.task("IBM").errors] == [("worker_stopped", 1)]
     assert sorted(core.claim_one().symbols) == ["AAPL", "IBM"]
 
