@@ -132,14 +132,14 @@ def _said_of_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
 def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdict]:
     def judged(row: quality.Outliers) -> _Verdict:
         untold = row.untold_splits or ()
-        numbers = _numbers(held=row.held, symbols=row.symbols, priced=row.priced, untold_splits=len(untold))
+        numbers = _numbers(quarantined=row.quarantined, symbols=row.symbols, priced=row.priced, untold_splits=len(untold))
         numbers |= _examples(untold[:5])
         if row.oldest is not None:
             numbers["oldest"] = dg.MetadataValue.timestamp(row.oldest)
         said = "No value waits for a decision."
-        if row.held:
+        if row.quarantined:
             said = (
-                f"{row.held} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and "
+                f"{row.quarantined} value(s) of {row.symbols} symbol(s) are not believed ({', '.join(row.kinds or ())}) and "
                 "wait for a person. `pricing-pipeline quarantine list` shows them."
             )
         if untold:
@@ -147,7 +147,7 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
                 f" {len(untold)} step(s) of the last year look like splits that nobody told, such as {untold[0]}: "
                 "adjusted histories jump there until `pricing-pipeline actions add` enters them."
             )
-        is_fault = row.held > 0 or bool(untold)
+        is_fault = row.quarantined > 0 or bool(untold)
         return _Verdict(said, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))
 
     return _each(quality.outliers(connection, names), judged)
@@ -161,7 +161,7 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
         if not row.compared:
             return _Verdict(
                 "Nothing to compare: no symbol has prices of two providers of the same day, and none was asked about "
-                "a held value.",
+                "a quarantined value.",
                 numbers,
             )
         if not row.apart:
@@ -226,7 +226,7 @@ CHECKS = (
     _Check(
         "outliers",
         "No value that a provider sent waits for a person's decision, and no price steps like an untold split.",
-        "values-are-held",
+        "values-are-quarantined",
         _is_price,
         _outliers,
     ),

@@ -250,7 +250,7 @@ class Reporter:
             "rows_revised": dg.MetadataValue.int(tally.revised),
             "symbols": dg.MetadataValue.int(len(tally.symbols)),
             "failed": dg.MetadataValue.int(tally.failed),
-            "held_as_implausible": dg.MetadataValue.int(tally.held),
+            "quarantined": dg.MetadataValue.int(tally.quarantined),
             "bars_without_some_parts": dg.MetadataValue.int(tally.trimmed),
             "calls": dg.MetadataValue.int(tally.calls),
             "bytes": dg.MetadataValue.int(tally.wire_bytes),

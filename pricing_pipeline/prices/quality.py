@@ -70,7 +70,7 @@ class Outliers:
     """
 
     data_type: str
-    held: int
+    quarantined: int
     symbols: int
     oldest: datetime | None
     kinds: Sequence[str] | None

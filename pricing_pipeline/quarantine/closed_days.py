@@ -23,7 +23,7 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
 
-def held(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
+def doubt_closed_days(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
     """The verdicts, with bars of such days among what is held, but for those that a person has released."""
     found = dict(verdicts)
     if call.fetcher is not Fetcher.DAILY_BARS:
@@ -46,7 +46,7 @@ def held(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) ->
             if (calendar := calendar_of(row)) is not None
         ]
         good: Sequence[Observation] = [row for row in verdict.good if calendar_of(row) is None]
-        found[symbol] = replace(verdict, good=good, held=[*verdict.held, *doubts])
+        found[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
     return found
 
 

@@ -33,12 +33,12 @@ from pricing_pipeline.validation.restatement import Restatement, RestatementKind
 _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 
-def judged(
+def judge_answer(
     connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Verdict]:
     """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
     found = verdicts(call, given, known)
-    doubted = [symbol for symbol, verdict in found.items() if verdict.held]
+    doubted = [symbol for symbol, verdict in found.items() if verdict.doubted]
     if doubted:
         rows = of_symbols(given, doubted)
         more = with_proofs(connection, call, rows, known)
@@ -49,10 +49,10 @@ def judged(
         for verdict in (found[symbol] for symbol in doubted if released):
             believed = [
                 one.observation
-                for one in verdict.held
+                for one in verdict.doubted
                 if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
             ]
-            verdict.held = [one for one in verdict.held if one.observation not in believed]
+            verdict.doubted = [one for one in verdict.doubted if one.observation not in believed]
             verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
     return found
 
@@ -80,7 +80,7 @@ def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known
 
 def is_level_doubted(verdict: Verdict | None) -> bool:
     """Whether values are held for standing on another level than the others."""
-    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.held)
+    return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
 
 
 def doubts(
@@ -100,7 +100,7 @@ def doubts(
         for failure in answer.failures
         if failure.kind is FailureKind.IMPLAUSIBLE and failure.symbol in ids and failure.symbol not in shown
     ]
-    return [doubt for verdict in verdicts.values() for doubt in verdict.held] + rejected + whole
+    return [doubt for verdict in verdicts.values() for doubt in verdict.doubted] + rejected + whole
 
 
 def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
@@ -134,10 +134,10 @@ def unserved(
             or (row is None and verdict.confirmed)
         ):
             continue
-        if verdict.held:
+        if verdict.doubted:
             kind = FailureKind.IMPLAUSIBLE
             message = (
-                f"of {symbol} only values came that are held as implausible: {verdict.held[-1].reason}. "
+                f"of {symbol} only values came that are held as implausible: {verdict.doubted[-1].reason}. "
                 "`pricing-pipeline quarantine list` shows them."
             )
         elif row is not None:

@@ -143,7 +143,7 @@ def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdic
     ]
     rows = sorted([*held, *around], key=lambda row: row.observed_at)
     verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
-    return closed_days.held(connection, call, {symbol: verdict})[symbol]
+    return closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
 
 
 def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:

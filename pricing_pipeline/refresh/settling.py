@@ -153,7 +153,7 @@ def _settle_good(connection: Connection, call: Call, fetched: Fetched) -> Tally 
     known = known_values.load(connection, call, observations)
     for symbol, verdict in judgement.verdicts(call, observations, known).items():
         newest = known[symbol].newest_at
-        if verdict.held or verdict.other_basis:
+        if verdict.doubted or verdict.other_basis:
             return None
         if newest is not None and all(row.observed_at < newest for row in verdict.good):
             return None
@@ -213,7 +213,7 @@ def _store(
     observed = of_symbols(answer.observations, ids)
     rebasing.share(connection, call)
     known, turns = _known(connection, call, answer, observed)
-    verdicts = closed_days.held(connection, call, judgement.judged(connection, call, observed, known))
+    verdicts = closed_days.doubt_closed_days(connection, call, judgement.judge_answer(connection, call, observed, known))
     asked = rebasing.turn(connection, call, observed, verdicts, turns)
     observations = together([verdict.good for verdict in verdicts.values()])
     empty = [symbol for symbol in answer.empty if symbol in ids]
@@ -251,7 +251,7 @@ def _store(
         added=sum(row.added for row in stored.values()),
         revised=sum(row.revised for row in stored.values()),
         failed=len(failures),
-        held=len(doubts),
+        quarantined=len(doubts),
         trimmed=trimmed_of(observations),
         documents=sum(1 for document in answer.documents if document.symbol in stored),
         symbols=set(done),

@@ -148,7 +148,7 @@ class Verdict:
     """
 
     good: Sequence[Observation] = ()
-    held: list[Doubted] = field(default_factory=list)
+    doubted: list[Doubted] = field(default_factory=list)
     other_basis: int = 0
     confirmed: list[Observation] = field(default_factory=list)
     restatement: Restatement | None = None

@@ -64,7 +64,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
         if doubt is None:
             passed.append(row)
         else:
-            verdict.held.append(doubt)
+            verdict.doubted.append(doubt)
     if not known.are_jumps_trusted:
         needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
         passed = _in_company(known, passed, fetcher, verdict, needed)
@@ -114,7 +114,7 @@ def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -
     if not known.rejected:
         return rows
     wrong = [row for row in rows if (row.observed_at, row.close) in known.rejected]
-    verdict.held += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
+    verdict.doubted += [Doubted(row, Doubt.REFUSED, "a person has rejected it") for row in wrong]
     return [row for row in rows if (row.observed_at, row.close) not in known.rejected]
 
 
@@ -153,7 +153,7 @@ def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) ->
             f"it is one of {len(before)} days before the split of {ex_on:%Y-%m-%d} ({shares:g} new shares for an old "
             "one), which is known, and which its answer does not name: nobody knows whether they are divided by it"
         )
-        verdict.held += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
+        verdict.doubted += [Doubted(row, Doubt.SPLIT, reason) for row in before[-_SHOWN:]]
         times = frozenset(row.observed_at for row in before)
         change = Decimal(abs(1 / shares - 1))
         verdict.restatement = Restatement(
@@ -212,7 +212,7 @@ def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -
         f"divided by {found.ratio.normalize():f}: as if {cause}"
     )
     again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
-    verdict.held += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
+    verdict.doubted += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
     return [row for row in rows if row.observed_at not in found.times]
 
 
@@ -294,7 +294,7 @@ def _in_company(
     steps += [Step(p.at, of(p.value, p.at), is_anchor=True) for p in known.anchors if p.at not in believed]
     steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     doubts = doubted(known, steps, fetcher, needed)
-    verdict.held.extend(doubts)
+    verdict.doubted.extend(doubts)
     held = {doubt.observation.observed_at for doubt in doubts}
     return [row for row in rows if row.observed_at not in held]
 

@@ -32,7 +32,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     call = one_call(core, QUOTE, "AAPL", "IBM")
     wrong = quote(core, "7250")
     tally = bring(core, call, wrong, quote(core, "121", "IBM"))
-    assert (tally.held, tally.failed, tally.added) == (1, 1, 1)
+    assert (tally.quarantined, tally.failed, tally.added) == (1, 1, 1)
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     assert core.tasks("IBM")[-1].status == "completed"
     (row,) = held(core)
@@ -87,7 +87,7 @@ def test_f6_what_a_parser_refuses_is_kept_as_it_was_spelled(core: Core) -> None:
     )
     good = observation("AAPL", "30.00", midnight(date(2010, 3, 1)))
     tally = bring(core, one_call(core, DAILY, "AAPL", days=MARCH), good, rejected=rejected)
-    assert (tally.held, tally.failed, tally.added) == (2, 0, 1)
+    assert (tally.quarantined, tally.failed, tally.added) == (2, 0, 1)
     assert [(row.kind, row.value, row.observed_at, row.bar) for row in held(core)] == [
         ("refused", "NaN", day, None),
         ("refused", "30.1", None, None),
@@ -101,7 +101,7 @@ def test_f6_a_lost_claim_keeps_nothing(core: Core) -> None:
     call = one_call(core, QUOTE, "AAPL")
     core.return_tasks(call)
     tally = bring(core, call, quote(core, "7250"))
-    assert (tally.held, held(core)) == (0, [])
+    assert (tally.quarantined, held(core)) == (0, [])
 
 
 def test_f6_a_newest_day_that_is_held_does_not_make_the_days_before_it_stale(core: Core) -> None:

@@ -65,7 +65,7 @@ def test_g5_b17_a_drain_stores_prices_and_tells_their_story(
             "rows_revised": 0,
             "symbols": symbols,
             "failed": failed,
-            "held_as_implausible": 0,
+            "quarantined": 0,
             "bars_without_some_parts": 0,
             "calls": 1,
             "bytes": core.one(
