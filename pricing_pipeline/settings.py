@@ -205,8 +205,8 @@ def _look_for_unknown(environment: Mapping[str, str], complain: Callable[[str], 
         (near, *_) = [*get_close_matches(name.upper(), known, 1), None]
         meant = f". Did you mean {near}?" if near else "."
         # One in other letters' case is ours: it would be taken.
-        told = refuse if name.upper() in known else complain
-        told(f"there is no setting {name}{meant} {_where_to_look()}")
+        report = refuse if name.upper() in known else complain
+        report(f"there is no setting {name}{meant} {_where_to_look()}")
 
 
 def _where_to_look() -> str:

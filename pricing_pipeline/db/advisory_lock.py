@@ -50,11 +50,11 @@ def advisory_lock(engine: Engine, name: str) -> Iterator[HeldLock]:
         connection.begin()
         if not connection.execute(query("advisory_lock.take"), {"name": name}).scalar_one():
             raise LockHeld(f"{name} is at work already, in this process or another; wait until it has ended.")
-        held = HeldLock(name, connection)
-        held.check()  # being a second statement, it also ends the snapshot of the first one
+        lock = HeldLock(name, connection)
+        lock.check()  # being a second statement, it also ends the snapshot of the first one
         try:
-            yield held
-            held.check()
+            yield lock
+            lock.check()
         except BaseException:
             _end(connection)  # here, so that the loss of the session does not hide the error
             raise

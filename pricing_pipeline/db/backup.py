@@ -130,15 +130,15 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
         try:
             target.write(_BEGIN + source.read(_CHUNK).replace(_TOO_NEW, b"", 1))
             shutil.copyfileobj(source, target, _CHUNK)
-            _, said = script.communicate()
+            _, output = script.communicate()
             if script.returncode != 0:
-                raise DatabaseError(_failure("pg_restore", said))
+                raise DatabaseError(_failure("pg_restore", output))
             target.write(b"COMMIT;\n")
         except BrokenPipeError:
             script.kill()  # psql says why
-        _, said = psql.communicate()
+        _, output = psql.communicate()
         if psql.returncode != 0:
-            raise DatabaseError(_failure("psql", said))
+            raise DatabaseError(_failure("psql", output))
 
 
 def _server_version(url: str) -> int:
@@ -155,14 +155,14 @@ def _programs(needed: int) -> Path:
 
     Ours come first, and what is first on PATH does not count for more than that it is there.
     """
-    found: dict[Path, int] = {}
+    folders: dict[Path, int] = {}
     for folder in _folders():
         version = _version(folder)
         if version is not None:
             if version >= needed:
                 return folder
-            found[folder] = version
-    have = ", ".join(f"{version} in {folder}" for folder, version in found.items()) or "none"
+            folders[folder] = version
+    have = ", ".join(f"{version} in {folder}" for folder, version in folders.items()) or "none"
     raise DatabaseError(
         f"the server is PostgreSQL {needed}, and no {', '.join(_PROGRAMS)} of that version or newer is here (there is: "
         f"{have}). Install PostgreSQL {needed}'s client programs and put their folder on PATH."
@@ -180,10 +180,10 @@ def _version(folder: Path) -> int | None:
     """The major version of the programs in a folder; None unless all are there."""
     if not all(os.access(folder / name, os.X_OK) for name in _PROGRAMS):
         return None
-    said = subprocess.run(
+    output = subprocess.run(
         [folder / "pg_dump", "--version"], env=_environment(), capture_output=True, text=True, check=False
     )
-    match = re.search(r"\(PostgreSQL\) (\d+)", said.stdout)
+    match = re.search(r"\(PostgreSQL\) (\d+)", output.stdout)
     return int(match[1]) if match else None
 
 
@@ -195,9 +195,9 @@ def _run(command: list[str | Path], environment: dict[str, str], *files: int) ->
         raise DatabaseError(_failure(Path(command[0]).name, done.stderr))
 
 
-def _failure(program: str, said: bytes) -> str:
+def _failure(program: str, output: bytes) -> str:
     """What a program complains of first."""
-    lines = said.decode(errors="replace").splitlines()
+    lines = output.decode(errors="replace").splitlines()
     first = next(
         (line for line in lines if "rror:" in line or "ERROR:" in line), (lines or ["no reason given"])[0]
     )

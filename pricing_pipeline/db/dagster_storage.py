@@ -79,10 +79,10 @@ def settle(url: str, home: str, *, is_owner: bool) -> None:
 def is_made_here(folder: Path, connection: Connection) -> bool:
     """Whether the storage of this connection was made for the instance in `folder`."""
     try:
-        made = (folder / _RECORD).read_text().splitlines()
+        identities = (folder / _RECORD).read_text().splitlines()
     except FileNotFoundError:
         return False
-    return _identity(connection) in made
+    return _identity(connection) in identities
 
 
 def _identity(connection: Connection) -> str:

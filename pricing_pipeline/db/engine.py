@@ -216,8 +216,8 @@ def _raise_clear(url: URL | None, error: BaseException, *, is_disconnect: bool) 
             "Point PRICING_DATABASE_URL at the primary."
         ) from error
     if is_disconnect:
-        said = str(error).strip().splitlines() or ["no reason given"]
+        lines = str(error).strip().splitlines() or ["no reason given"]
         raise DatabaseError(
-            f"the database at {address} does not answer: {said[0]}. "
+            f"the database at {address} does not answer: {lines[0]}. "
             "Check that the server runs and that PRICING_DATABASE_URL is right."
         ) from error

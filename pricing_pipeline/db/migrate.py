@@ -91,11 +91,11 @@ def _run_migrations(connection: Connection) -> None:
 def _require_known_revision(connection: Connection, config: Config) -> None:
     script = ScriptDirectory.from_config(config)
     known = [revision.revision for revision in script.walk_revisions()]
-    found = MigrationContext.configure(
+    revision = MigrationContext.configure(
         connection, opts={"version_table_schema": "pricing"}
     ).get_current_revision()
-    if found is not None and found not in known:
+    if revision is not None and revision not in known:
         raise DatabaseError(
-            f"the database is at migration {found}, and this version knows {known[-1]} to {known[0]}. If a newer "
+            f"the database is at migration {revision}, and this version knows {known[-1]} to {known[0]}. If a newer "
             "version made it, use that one. If an older one did, CHANGELOG.md says with which version to upgrade first."
         )

@@ -255,8 +255,8 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 
 
 def _sentence(kind: DataType) -> str:
-    what = "Documents" if kind.fetcher.is_document else "Prices"
-    return kind.description or f"{what} of type {kind.data_type}."
+    contents = "Documents" if kind.fetcher.is_document else "Prices"
+    return kind.description or f"{contents} of type {kind.data_type}."
 
 
 def _what_is_latest(kind: DataType) -> str:

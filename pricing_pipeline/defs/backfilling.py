@@ -147,7 +147,7 @@ def _wanted(
         context.log.info(
             f"{', '.join(without)}: none of the symbols is of this type, so nothing is asked for."
         )
-    return {name: found for name, found in known.items() if found}
+    return {name: spelled for name, spelled in known.items() if spelled}
 
 
 def _fetch_now(

@@ -83,8 +83,8 @@ def refresh_watched(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 def _why_idle(outlook: drains.Outlook, requested: float, is_on_its_way: bool) -> str | None:
     """Why no run is needed now; None when one is. `requested` is when one was asked for last, in Unix seconds."""
     if not outlook.watched and not outlook.queued:
-        held = "; what is held is fresh enough" if outlook.held else ""
-        return f"nobody watches anything and nothing is queued{held}"
+        holdings = "; what is held is fresh enough" if outlook.held else ""
+        return f"nobody watches anything and nothing is queued{holdings}"
     if is_on_its_way:
         return "a drain is queued or starting"
     left = outlook.drain_seconds_left or 0.0

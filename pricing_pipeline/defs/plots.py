@@ -51,9 +51,9 @@ def freshness_plot(samples: Sequence[Served]) -> dict[str, dg.MetadataValue]:
 def _shortest(name: str, about: str, draw: Callable[[int], str]) -> dict[str, dg.MetadataValue]:
     """The picture with the most columns that Dagster still shows at once."""
     for columns in _COLUMNS:
-        said = with_picture(about, draw(columns))
-        if len(said.value or "") <= MOST_CHARACTERS:
-            return {name: said}
+        picture = with_picture(about, draw(columns))
+        if len(picture.value or "") <= MOST_CHARACTERS:
+            return {name: picture}
     return {}
 
 
@@ -158,14 +158,14 @@ def _freshness_svg(samples: Sequence[Served], columns: int) -> str:
     ended = height = late_to = -1
     for begin, end, group in _columns(samples, columns):
         # The worst moment of a column is what it is for.
-        share = min((one.fresh / one.watched if one.watched else 1.0) for one in group)
+        share = min((sample.fresh / sample.watched if sample.watched else 1.0) for sample in group)
         y = round((1 - share) * (_HEIGHT - 8) + 2)
         # The last sample is of this moment: it has no width but what makes it seen.
         left, right = min(x(begin), _WIDTH - 2), min(x(end), _WIDTH)
         path += (f"v{y - height}" if y != height else "") if left == ended else f"M{left},{y}"
         path += f"h{right - left}"
         ended, height = right, y
-        if any(one.late for one in group):
+        if any(sample.late for sample in group):
             late += f"H{right}" if late_to == left else f"M{left},58H{right}"
             late_to = right
     return _svg(
@@ -183,12 +183,12 @@ def _columns(
     """From when until when each column is, and what was seen in it. There is none for times without samples."""
     step = -(-len(samples) // columns)
     start = 0
-    for index, one in enumerate(samples):
+    for index, sample in enumerate(samples):
         following = samples[index + 1] if index + 1 < len(samples) else None
-        is_seen_on = following is not None and following.at - one.at <= _UNSAMPLED
+        is_seen_on = following is not None and following.at - sample.at <= _UNSAMPLED
         if is_seen_on and index - start + 1 < step:
             continue
-        end = following.at if following is not None and is_seen_on else one.at + _SAMPLED
+        end = following.at if following is not None and is_seen_on else sample.at + _SAMPLED
         yield samples[start].at, end, samples[start : index + 1]
         start = index + 1
 

@@ -73,7 +73,9 @@ def prune_runs(instance: dg.DagsterInstance, ours: Ours, engine: Engine, now: da
     orphans: set[Partition] = set()
     count = 0
     for run in _old_runs(instance, ours, now):
-        orphans.update(one for one in _partitions_of(instance, run.run_id) if one[0] in ours.histories)
+        orphans.update(
+            partition for partition in _partitions_of(instance, run.run_id) if partition[0] in ours.histories
+        )
         instance.compute_log_manager.delete_logs(prefix=[run.run_id])
         instance.delete_run(run.run_id)
         count += 1
@@ -145,9 +147,9 @@ def _report_again(instance: dg.DagsterInstance, engine: Engine, orphans: set[Par
             first = datetime.fromisoformat(partition).date()
             window = Window(first, months_after(first, 1) - timedelta(days=1))
             with engine.connect() as connection:
-                held = price_reader.months(connection, key.path[-1], window.start, window.end)
+                stored = price_reader.months(connection, key.path[-1], window.start, window.end)
                 size = asset_size(connection, key.path[-1]) if partition == months[-1] else {}
-            metadata = month_metadata(*held.get(first, (0, 0))) | size
+            metadata = month_metadata(*stored.get(first, (0, 0))) | size
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(key, partition=partition, metadata=metadata)
             )

@@ -138,10 +138,14 @@ class Waiting:
     def words(self) -> str:
         """How many, and what they wait for, in a sentence."""
         counts = ((self.histories, "histor", "y", "ies"), (self.bars, "bar", "", "s"))
-        said = [f"{count} {noun}{one if count == 1 else many}" for count, noun, one, many in counts if count]
+        counted = [
+            f"{count} {noun}{singular if count == 1 else plural}"
+            for count, noun, singular, plural in counts
+            if count
+        ]
         is_one = self.histories + self.bars == 1
         return (
-            f"{' and '.join(said)} of {self.data_type} {'is' if is_one else 'are'} to be fetched again, "
+            f"{' and '.join(counted)} of {self.data_type} {'is' if is_one else 'are'} to be fetched again, "
             f"and {'waits' if is_one else 'wait'}: {_WAITS_FOR[self.waits_for].format(self.provider)}"
         )
 

@@ -53,31 +53,31 @@ class StoredKeys:
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self._settings = settings
         self._engine = engine
-        self._held: dict[tuple[str, str], tuple[int, SecretStr]] = {}
-        self._told: set[tuple[str, int]] = set()
+        self._opened: dict[tuple[str, str], tuple[int, SecretStr]] = {}
+        self._reported: set[tuple[str, int]] = set()
 
     def look(self) -> dict[str, dict[str, SecretStr]]:
         """The keys by provider and name, as they are now. Only what has changed is opened."""
         with self._engine.connect() as connection:
             rows = [row for row in credentials.stored(connection) if row.is_active]
-        known = {place: self._held.get(place) for place in ((row.provider, row.key_name) for row in rows)}
+        known = {place: self._opened.get(place) for place in ((row.provider, row.key_name) for row in rows)}
         changed = [
             row for row in rows if (known[row.provider, row.key_name] or (0,))[0] != row.sealed.row_version
         ]
         opened, faults = self._open(changed)
         versions = {(row.provider, row.key_name): row.sealed.row_version for row in rows}
-        held = {place: one for place, one in known.items() if one is not None}
-        held |= {place: (versions[place], secret) for place, secret in opened.items()}
+        opened_keys = {place: key for place, key in known.items() if key is not None}
+        opened_keys |= {place: (versions[place], secret) for place, secret in opened.items()}
         for place, fault in faults.items():
             # A master key that has not come yet is no reason to drop a key that works; a forged row is.
             if isinstance(fault, SealBroken):
-                held.pop(place, None)
+                opened_keys.pop(place, None)
             self._tell(place, versions[place], fault)
-        self._held = held
-        found: dict[str, dict[str, SecretStr]] = {}
-        for (provider, name), (_, secret) in held.items():
-            found.setdefault(provider, {})[name] = secret
-        return found
+        self._opened = opened_keys
+        keys: dict[str, dict[str, SecretStr]] = {}
+        for (provider, name), (_, secret) in opened_keys.items():
+            keys.setdefault(provider, {})[name] = secret
+        return keys
 
     def _open(
         self, rows: list[credentials.Stored]
@@ -93,9 +93,9 @@ class StoredKeys:
 
     def _tell(self, place: tuple[str, str], version: int, fault: Exception) -> None:
         about = "/".join(place)
-        if (about, version) in self._told:
+        if (about, version) in self._reported:
             return
-        self._told.add((about, version))
+        self._reported.add((about, version))
         _LOG.error("%s", fault)
         with self._engine.begin() as connection:
             credentials.warn(connection, about, str(fault))

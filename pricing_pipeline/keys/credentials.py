@@ -108,12 +108,12 @@ def stored(connection: Connection, provider: str | None = None) -> list[Stored]:
     """The sealed keys of a provider, or of all, by provider and name. Raises UnknownProvider."""
     if provider is not None:
         require_provider(connection, provider)
-    found = []
+    keys = []
     for row in connection.execute(query("credentials.stored"), {"provider": provider}).mappings():
         facts = dict(row)
         sealed = Sealed(**{name: facts.pop(name) for name in Sealed.__slots__})
-        found.append(Stored(sealed, **facts))
-    return found
+        keys.append(Stored(sealed, **facts))
+    return keys
 
 
 def open_all(
@@ -166,10 +166,12 @@ def hint(secret: SecretStr) -> str:
 
 
 def _next_version(connection: Connection, provider: str) -> int:
-    found = connection.execute(query("credentials.next_version"), {"provider": provider}).scalar_one_or_none()
-    if found is None:
+    version = connection.execute(
+        query("credentials.next_version"), {"provider": provider}
+    ).scalar_one_or_none()
+    if version is None:
         require_provider(connection, provider)
-    return int(found or 0)
+    return int(version or 0)
 
 
 def require_provider(connection: Connection, provider: str) -> None:

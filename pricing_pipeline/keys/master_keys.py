@@ -32,12 +32,12 @@ def master_key_file(settings: Settings) -> Path | None:
 
     Raises SettingsError when the setting names a file by a path that is not absolute.
     """
-    given = settings.master_key.get_secret_value().strip() if settings.master_key else ""
-    if not given:
+    setting = settings.master_key.get_secret_value().strip() if settings.master_key else ""
+    if not setting:
         return settings.home.absolute() / "master.key"
-    if not given.startswith(_IN_FILE):
+    if not setting.startswith(_IN_FILE):
         return None
-    path = Path(given.removeprefix(_IN_FILE))
+    path = Path(setting.removeprefix(_IN_FILE))
     if not path.is_absolute():
         raise SettingsError(
             f"{_SETTING} must name its file by a whole path, like file:/etc/pricing/master.key."

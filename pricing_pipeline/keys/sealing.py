@@ -111,10 +111,10 @@ class Keyring:
         Raises UnknownMasterKey when the key that sealed it is not here, and SealBroken when anything of the row is
         not as it was sealed, or when the master key of that id is another one.
         """
-        what = f"the stored key {sealed.key_name!r} of {sealed.provider}"
+        key = f"the stored key {sealed.key_name!r} of {sealed.provider}"
         if sealed.master_key_id not in self._keys:
             raise UnknownMasterKey(
-                f"{what} is sealed with master key {sealed.master_key_id!r}, which is not among those set "
+                f"{key} is sealed with master key {sealed.master_key_id!r}, which is not among those set "
                 f"({', '.join(self.ids)}). Add it to PRICING_MASTER_KEY or its file, or set the key again."
             )
         place = (sealed.provider, sealed.key_name, sealed.row_version, sealed.master_key_id)
@@ -126,7 +126,7 @@ class Keyring:
             )
         except (InvalidTag, ValueError):  # ValueError: a nonce of a length that cannot be
             raise SealBroken(
-                f"{what} does not open: its row in pricing.provider_credentials was changed or copied from another "
+                f"{key} does not open: its row in pricing.provider_credentials was changed or copied from another "
                 f"one, or master key {sealed.master_key_id!r} is not the one that sealed it. Set the key again."
             ) from None
         return SecretStr(framed[2 : 2 + int.from_bytes(framed[:2], "big")].decode())

@@ -65,17 +65,17 @@ def store(
 
     Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
     """
-    told = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
-    found = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
-    if not told and not found:
+    told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
+    rows = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
+    if not told_since and not rows:
         return 0
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "actions": json.dumps(found),
-        "symbols": list(told),
-        "since": list(told.values()),
+        "actions": json.dumps(rows),
+        "symbols": list(told_since),
+        "since": list(told_since.values()),
     }
     return int(connection.execute(query("actions.merge"), parameters).scalar_one())
 
@@ -93,7 +93,8 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
     ((_, _, _, days, ratios, *_),) = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     believed = {day: float(ratio) for day, ratio in zip(days or (), ratios or (), strict=True)}
     are_known = all(
-        any(_are_one(*one, split.ex_on, split.shares) for one in believed.items()) for split in unsure.splits
+        any(_are_same_split(*known, split.ex_on, split.shares) for known in believed.items())
+        for split in unsure.splits
     )
     return unsure.answer if are_known else answer
 
@@ -103,20 +104,20 @@ def doubted(
 ) -> Mapping[CorporateAction, RejectedValue]:
     """Dividends of the answer that cannot be true beside the stored prices, its own too, and why."""
     dividends = {
-        (one.symbol, one.ex_on): one
-        for one in answer.actions
-        if isinstance(one, Dividend) and one.symbol in symbols
+        (dividend.symbol, dividend.ex_on): dividend
+        for dividend in answer.actions
+        if isinstance(dividend, Dividend) and dividend.symbol in symbols
     }
     if not dividends:
         return {}
-    rows = json.dumps([_row(one) for one in dividends.values()])
-    found: dict[CorporateAction, RejectedValue] = {}
+    rows = json.dumps([_row(dividend) for dividend in dividends.values()])
+    rejected: dict[CorporateAction, RejectedValue] = {}
     for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
         entered = f"pricing-pipeline actions add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
         at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
         reason = f"{row.reason}. If it is true, enter it: {entered}"
-        found[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
-    return found
+        rejected[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")
+    return rejected
 
 
 def refined(
@@ -140,12 +141,12 @@ def refined(
         "first_times": arrays.plain(found_spans[symbol][0] for symbol in symbols),
         "last_times": arrays.plain(found_spans[symbol][1] for symbol in symbols),
     }
-    told: defaultdict[str, dict[date, float]] = defaultdict(dict)
+    named_splits: defaultdict[str, dict[date, float]] = defaultdict(dict)
     for action in answer.actions:
         if isinstance(action, Split):
-            told[action.symbol][action.ex_on] = action.shares
-    refuted = _refuted(connection, call, answer) if told else frozenset()
-    found = dict(known)
+            named_splits[action.symbol][action.ex_on] = action.shares
+    refuted = _refuted(connection, call, answer) if named_splits else frozenset()
+    refined_known = dict(known)
     rows = driver_rows(connection, driver_query("actions.known_basis"), parameters)
     for symbol, may_split, adjustment, days, ratios, newest, earlier, same_times, same_recorded in rows:
         splits: dict[date, Decimal] = dict(zip(days or (), ratios or (), strict=True))
@@ -154,45 +155,47 @@ def refined(
             known[symbol],
             adjustment=None if adjustment is None else Adjustment(adjustment),
             are_splits_told=symbol in answer.actions_since,
-            has_splits=bool(days or told[symbol]) or (may_split and symbol not in answer.unsplit),
+            has_splits=bool(days or named_splits[symbol]) or (may_split and symbol not in answer.unsplit),
             # A NAV is published once, and does not change with its day.
             provisional=frozenset(at for at, then in recorded.items() if then - at < FINAL_AFTER)
             if call.fetcher is Fetcher.DAILY_BARS
             else frozenset(),
         )
         believed = {day: float(ratio) for day, ratio in splits.items()}
-        sure = {day: shares for day, shares in told[symbol].items() if (symbol, day) not in refuted}
-        named = _one_of_each(believed, sure)
+        sure = {day: shares for day, shares in named_splits[symbol].items() if (symbol, day) not in refuted}
+        applied = _merge_splits(believed, sure)
         if about.adjustment is Adjustment.SPLITS:
             since = {
                 day: ratio for day, ratio in splits.items() if day <= call.claimed_at.astimezone(UTC).date()
             }
             about = _of_later_shares(about, _Recorded(newest, earlier, recorded), since)
         if symbol in bases:
-            about = _on_basis(about, bases[symbol], named, of_symbols(answer.observations, {symbol}))
+            about = _on_basis(about, bases[symbol], applied, of_symbols(answer.observations, {symbol}))
         if about.adjustment is not Adjustment.SPLITS:
-            unnamed = _unnamed(believed, told[symbol], answer.actions_since.get(symbol), call.claimed_at)
-            about = replace(about, splits=named, unnamed=unnamed)
-        found[symbol] = about
-    return found
+            unnamed = _unnamed(
+                believed, named_splits[symbol], answer.actions_since.get(symbol), call.claimed_at
+            )
+            about = replace(about, splits=applied, unnamed=unnamed)
+        refined_known[symbol] = about
+    return refined_known
 
 
 def _on_basis(
     about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
 ) -> Known:
     """What is known, as the answer should have it on its own basis. What differs by rounding alone is the answer's."""
-    said = {row.observed_at: row.close for row in rows}
+    closes = {row.observed_at: row.close for row in rows}
 
-    def turned(at: datetime, value: Decimal) -> Decimal:
+    def converted(at: datetime, value: Decimal) -> Decimal:
         shares = Decimal(prod(shares for ex_on, shares in splits if ex_on > at.date()))
         value = value * shares if basis is Adjustment.RAW else value / shares
-        return said[at] if at in said and abs(said[at] / value - 1) < ROUNDING else value
+        return closes[at] if at in closes and abs(closes[at] / value - 1) < ROUNDING else value
 
     return replace(
         about,
         adjustment=basis,
-        stored={at: turned(at, value) for at, value in about.stored.items()},
-        anchors=tuple(Point(point.at, turned(point.at, point.value)) for point in about.anchors),
+        stored={at: converted(at, value) for at, value in about.stored.items()},
+        anchors=tuple(Point(point.at, converted(point.at, point.value)) for point in about.anchors),
         restated=frozenset(),
     )
 
@@ -201,38 +204,40 @@ def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tu
     """The splits of the answer that a person has taken back or replaced, by symbol and day."""
     rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
     parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
-    found = connection.execute(query("actions.refuted"), parameters)
-    return frozenset((row.symbol, row.ex_on) for row in found)
+    refuted = connection.execute(query("actions.refuted"), parameters)
+    return frozenset((row.symbol, row.ex_on) for row in refuted)
 
 
-def _one_of_each(
-    believed: Mapping[date, float], told: Mapping[date, float]
+def _merge_splits(
+    believed: Mapping[date, float], named: Mapping[date, float]
 ) -> tuple[tuple[date, float], ...]:
     """Splits that are believed, and those that an answer tells beside them: the same one on its believed day."""
     new = {
         day: shares
-        for day, shares in told.items()
+        for day, shares in named.items()
         if day in believed
-        or not any(_are_one(*one, day, shares) for one in believed.items() if one[0] not in told)
+        or not any(
+            _are_same_split(*known, day, shares) for known in believed.items() if known[0] not in named
+        )
     }
     return tuple(sorted({**believed, **new}.items()))
 
 
 def _unnamed(
-    believed: Mapping[date, float], told: Mapping[date, float], since: date | None, now: datetime
+    believed: Mapping[date, float], named: Mapping[date, float], since: date | None, now: datetime
 ) -> tuple[tuple[date, float], ...]:
     """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
     if since is None:
         return ()
     today = now.astimezone(UTC).date()
     return tuple(
-        one
-        for one in believed.items()
-        if since < one[0] <= today and not any(_are_one(*one, *other) for other in told.items())
+        split
+        for split in believed.items()
+        if since < split[0] <= today and not any(_are_same_split(*split, *other) for other in named.items())
     )
 
 
-def _are_one(day: date, shares: float, other_day: date, other_shares: float) -> bool:
+def _are_same_split(day: date, shares: float, other_day: date, other_shares: float) -> bool:
     """Whether splits of two days may be one: sources differ by some days about the first one."""
     return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
 
@@ -247,15 +252,15 @@ def note_overlap(
     restated = [
         {
             "symbol": symbol,
-            "kind": found.kind.value,
-            "ratio": None if found.ratio is None else str(found.ratio),
-            "days": len(found.times),
-            "largest": str(found.largest),
-            "first_on": found.first_at.date().isoformat(),
-            "last_on": found.last_at.date().isoformat(),
+            "kind": restatement.kind.value,
+            "ratio": None if restatement.ratio is None else str(restatement.ratio),
+            "days": len(restatement.times),
+            "largest": str(restatement.largest),
+            "first_on": restatement.first_at.date().isoformat(),
+            "last_on": restatement.last_at.date().isoformat(),
         }
         for symbol, verdict in verdicts.items()
-        if (found := verdict.restatement) is not None
+        if (restatement := verdict.restatement) is not None
     ]
     recent = [
         row
@@ -362,9 +367,13 @@ def unjudged(connection: Connection) -> list[Unjudged]:
     ]
 
 
-def note_judged(connection: Connection, one: Unjudged) -> None:
+def note_judged(connection: Connection, instrument: Unjudged) -> None:
     """Held values were judged with what was known: what came by one ratio is asked for once more."""
-    parameters = {"asset_class": one.asset_class, "symbol": one.symbol, "until": one.until}
+    parameters = {
+        "asset_class": instrument.asset_class,
+        "symbol": instrument.symbol,
+        "until": instrument.until,
+    }
     connection.execute(query("actions.note_judged"), parameters)
 
 

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from pricing_pipeline.domain.bars import Column
 
 
-def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
+def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
     """What `pricing.merge_prices` takes, an array for each column."""
     scales = [scale_of(row, about[row.symbol].scale) for row in rows]
 
     def amounts(price: Callable[[Observation], Decimal | None]) -> str | None:
-        found = [price(row) for row in rows]
-        if not any(found):
+        prices = [price(row) for row in rows]
+        if not any(prices):
             return None
         return arrays.plain(
-            [None if one is None else to_amount(one, scale) for one, scale in zip(found, scales, strict=True)]
+            [
+                None if value is None else to_amount(value, scale)
+                for value, scale in zip(prices, scales, strict=True)
+            ]
         )
 
     return {
@@ -53,7 +56,7 @@ def of_all(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) 
     }
 
 
-def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
+def bar_columns(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
     """What `pricing.merge_bars` takes: the values of one symbol."""
     first = observations[0]
     common = {
@@ -64,7 +67,7 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
     exact = amounts_of(observations, about.scale) if isinstance(observations, Bars) else None
     if exact is None or not isinstance(observations, Bars):
         rows = sorted(observations, key=lambda row: row.observed_at)
-        return of_all(call, rows, {first.symbol: about}) | common
+        return price_columns(call, rows, {first.symbol: about}) | common
     scales, (opens, highs, lows, closes) = exact
     return common | {
         "data_type": call.data_type,
@@ -82,7 +85,7 @@ def of_one(call: Call, observations: Sequence[Observation], about: Known) -> dic
     }
 
 
-def of_new(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
+def new_bar_rows(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
     """What `prices.copy_history` takes: bars of days of which none is stored, believed since `now`.
 
     None where the length of each price decides on its scale.

@@ -95,7 +95,7 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
     Never waits for a provider. The request is part of the connection's transaction, which the caller commits. Where
     it may not be made (on a read replica, by a role that only reads), the answer is the same.
     """
-    found = _read(connection, data_type, symbol, None)
+    current = _read(connection, data_type, symbol, None)
     pair = connection.execute(
         query("documents.pair"), {"data_type": data_type, "symbol": symbol}
     ).one_or_none()
@@ -110,8 +110,8 @@ def read(connection: Connection, data_type: str, symbol: str) -> Reading:
     except ReadReplica:
         requested = 0
     if pair is None:
-        return Reading(found, None, None, False, bool(requested))
-    return Reading(found, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))
+        return Reading(current, None, None, False, bool(requested))
+    return Reading(current, pair.fetched_at, pair.age_seconds, pair.fresh, bool(requested))
 
 
 def as_of(connection: Connection, data_type: str, symbol: str, moment: datetime) -> list[StoredDocument]:

@@ -25,16 +25,16 @@ _NOTHING: Mapping[datetime, Decimal] = {}
 
 def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
     """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
-    found = spans(observations)
-    if not found:
+    first_and_last = spans(observations)
+    if not first_and_last:
         return {}
-    symbols = sorted(found)
+    symbols = sorted(first_and_last)
     parameters = {
         "data_type": call.data_type,
         "provider": call.provider,
         "symbols": arrays.texts(symbols),
-        "first_times": arrays.plain(found[symbol][0] for symbol in symbols),
-        "last_times": arrays.plain(found[symbol][1] for symbol in symbols),
+        "first_times": arrays.plain(first_and_last[symbol][0] for symbol in symbols),
+        "last_times": arrays.plain(first_and_last[symbol][1] for symbol in symbols),
         "is_latest": call.window is None,
     }
     rows = driver_rows(connection, driver_query("known_values.load"), parameters)
@@ -53,10 +53,10 @@ def trading(
         "symbols": arrays.texts(firsts),
         "first_times": arrays.plain(firsts.values()),
     }
-    found: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
+    traded: defaultdict[str, tuple[Traded, ...]] = defaultdict(tuple)
     for symbol, *day in driver_rows(connection, driver_query("known_values.trading"), parameters):
-        found[symbol] += (Traded(*day),)
-    return found
+        traded[symbol] += (Traded(*day),)
+    return traded
 
 
 def _known(

@@ -98,7 +98,7 @@ def read(connection: Connection, symbol: str) -> Reading:
     The request is part of the connection's transaction, which the caller commits. Where it may not be made (on
     a read replica, by a role that only reads), the answer is the same.
     """
-    found = latest(connection, symbol)
+    prices = latest(connection, symbol)
     try:
         with connection.begin_nested():
             requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
@@ -108,7 +108,7 @@ def read(connection: Connection, symbol: str) -> Reading:
         requested = 0
     except ReadReplica:
         requested = 0
-    return Reading(found, int(requested or 0))
+    return Reading(prices, int(requested or 0))
 
 
 def is_known(connection: Connection, symbol: str) -> bool:
@@ -175,10 +175,10 @@ def _refusals(symbol: str, data_type: str) -> Iterator[None]:
         if not isinstance(error.orig, errors.DataException):
             raise
         diagnosis = getattr(error.orig, "diag", None)
-        said = (
+        message = (
             f"{getattr(diagnosis, 'message_primary', error.orig)}. {getattr(diagnosis, 'message_hint', '')}"
         )
-        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {said}") from None
+        raise InvalidAdjustment(f"{symbol} {data_type} cannot be adjusted: {message}") from None
 
 
 def _span(
@@ -218,7 +218,7 @@ def history(
     parameters = _span(symbol, data_type, start, end, as_of)
     if adjust is None:
         (row,) = driver_rows(connection, driver_query("history.columns"), parameters, is_binary=True)
-        return frames.made(*row)
+        return frames.make_frame(*row)
     basis = _basis(adjust)
     with _refusals(symbol, data_type):
         (row,) = driver_rows(
@@ -227,7 +227,7 @@ def history(
             {**parameters, "adjust": basis},
             is_binary=True,
         )
-    return frames.made(*row)
+    return frames.make_frame(*row)
 
 
 def months(

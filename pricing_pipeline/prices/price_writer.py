@@ -22,21 +22,26 @@ def store(
     connection: Connection,
     call: Call,
     observations: Sequence[Observation],
-    known_symbols: Mapping[str, Known] | None = None,
+    known: Mapping[str, Known] | None = None,
 ) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
 
     Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
-    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known_symbols` is what `known`
-    says of them, asked here if it is not given.
+    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known` is what
+    `known_values.load` gives; without it, it is loaded here.
     """
     if not observations:
         return []
-    about = known_values.load(connection, call, observations) if known_symbols is None else known_symbols
+    about = known_values.load(connection, call, observations) if known is None else known
     if call.window is not None:
-        found = by_symbol(observations)
-        return [_store_span(connection, call, found[symbol], about[symbol]) for symbol in sorted(found)]
-    merged = driver_rows(connection, driver_query("prices.merge"), columns.of_all(call, observations, about))
+        rows_by_symbol = by_symbol(observations)
+        return [
+            _store_span(connection, call, rows_by_symbol[symbol], about[symbol])
+            for symbol in sorted(rows_by_symbol)
+        ]
+    merged = driver_rows(
+        connection, driver_query("prices.merge"), columns.price_columns(call, observations, about)
+    )
     return [
         Stored(symbol, added, revised, outcome == "stale_source")
         for symbol, added, revised, outcome in merged
@@ -51,11 +56,11 @@ def _store_span(
     if isinstance(observations, Bars) and not about.stored:
         named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
         ((now,),) = driver_rows(connection, driver_query("prices.verify"), named)
-        rows = columns.of_new(call, observations, about, now)
+        rows = columns.new_bar_rows(call, observations, about, now)
         if rows is not None:
             driver_copy(connection, driver_query("prices.copy_history"), rows)
             return Stored(symbol, len(observations), 0)
-    parameters = columns.of_one(call, observations, about)
+    parameters = columns.bar_columns(call, observations, about)
     ((added, revised),) = driver_rows(connection, driver_query("prices.merge_bars"), parameters)
     return Stored(symbol, added, revised)
 
@@ -64,7 +69,7 @@ def settle(
     connection: Connection,
     call: Call,
     observations: Sequence[Observation],
-    known_symbols: Mapping[str, Known],
+    known: Mapping[str, Known],
     receipt: Receipt,
 ) -> tuple[int, int] | None:
     """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
@@ -82,7 +87,7 @@ def settle(
     for added, revised in driver_rows(
         connection,
         driver_query("prices.settle"),
-        columns.of_all(call, observations, known_symbols) | parameters,
+        columns.price_columns(call, observations, known) | parameters,
     ):
         return added, revised
     return None

@@ -117,7 +117,7 @@ class Command:
     def is_ready(self) -> bool:
         if (status := self.poll()) is not None:
             raise SupervisorError(
-                f"{self._child.name} ended ({said(status)}) before it was ready. Its log {self.log_path} "
+                f"{self._child.name} ended ({describe_exit(status)}) before it was ready. Its log {self.log_path} "
                 f"ends with:\n{last_lines(self.log_path, self._log_start)}"
             )
         return self._child.ready is None or self._child.ready()
@@ -221,7 +221,7 @@ class Watched:
         return changed
 
     def _note_death(self, now: float) -> bool:
-        status = said(self.service.poll())
+        status = describe_exit(self.service.poll())
         if not self.restart:
             self.is_over = True
             LOG.info("%s has ended (%s)", self.name, status)
@@ -251,7 +251,7 @@ class Watched:
         self.pause = min(self.pause * 2, LONGEST_PAUSE)
 
 
-def said(status: int | None) -> str:
+def describe_exit(status: int | None) -> str:
     """Put an exit status into words."""
     if status is not None and status < 0:
         with contextlib.suppress(ValueError):

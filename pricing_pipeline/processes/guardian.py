@@ -23,16 +23,16 @@ def marked(home: str) -> list[int]:
     """Return all processes started from `home`, except this one and those it descends from."""
     entry = b"\0" + os.fsencode(f"{MARK}={home}") + b"\0"
     spared = _ancestors()
-    found = []
+    pids = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit() and int(name) not in spared:
             try:
                 with open(f"/proc/{name}/environ", "rb") as environment:
                     if entry in b"\0" + environment.read() + b"\0":
-                        found.append(int(name))
+                        pids.append(int(name))
             except OSError:  # ended meanwhile, or not ours
                 continue
-    return found
+    return pids
 
 
 def kill_marked(home: str, grace: float) -> None:

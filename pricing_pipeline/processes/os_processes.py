@@ -105,14 +105,14 @@ def descendants(root: int, without: Collection[int] = ()) -> set[int]:
             children.setdefault(int(fields[1]), []).append(pid)
             if fields[0] == "Z":
                 dead.add(pid)
-    found: set[int] = set()
+    below: set[int] = set()
     todo = [root]
     while todo:
         for pid in children.get(todo.pop(), ()):
-            if pid not in without and pid not in found:
-                found.add(pid)
+            if pid not in without and pid not in below:
+                below.add(pid)
                 todo.append(pid)
-    return found - dead
+    return below - dead
 
 
 def dead_children() -> set[int]:

@@ -49,8 +49,8 @@ def listen_for_browsers(address: str, port: int, *, need_all: bool) -> list[sock
             # Without this kind of IP nobody else listens there either.
             if place != address and not (need_all and error.errno == errno.EADDRINUSE):
                 continue
-            for one in sockets:
-                one.close()
+            for opened in sockets:
+                opened.close()
             raise _refusal(error, port, f"the Dagster UI on {place}", "PRICING_WEB_PORT") from None
     return sockets
 

@@ -132,7 +132,7 @@ def decode_json(provider: str, response: Response) -> object:
     except (ValueError, RecursionError):
         raise SchemaDrift(
             f"{provider} answered HTTP {response.status} with a body that is not JSON "
-            f"(it begins {said(response.body[:80])!r}). Check its status page and the base URL."
+            f"(it begins {safe_words(response.body[:80])!r}). Check its status page and the base URL."
         ) from None
 
 
@@ -159,10 +159,10 @@ def decode_rows(provider: str, response: Response, name: str) -> tuple[dict[str,
     None where it is not: `decode_json` reads every body. Raises SchemaDrift, as that does, if it is too much.
     """
     _check_amount(provider, response.body)
-    found = flat.read(response.body, name)
-    if found is None:
+    parts = flat.read(response.body, name)
+    if parts is None:
         return None
-    rest, rows = found
+    rest, rows = parts
     try:
         body = _read_json(provider, rest)
     except (ValueError, RecursionError):
@@ -186,7 +186,7 @@ def validate(model: type[SchemaT], data: object, what: str, *, place: str = "") 
 def _drift(error: ValidationError, data: object, what: str, place: str) -> SchemaDrift:
     faults = _faults(error, data, place)
     return SchemaDrift(
-        f"{what} has {len(faults)} field(s) unlike its schema ({said('; '.join(faults[:3]))}). "
+        f"{what} has {len(faults)} field(s) unlike its schema ({safe_words('; '.join(faults[:3]))}). "
         "The provider may have changed its API; nothing was stored."
     )
 
@@ -205,7 +205,7 @@ def validate_rows(
     What is wrong with a row is told of the first hundred faulty ones; the others are counted, for a page of junk has
     millions, and those that have not the fields of a row cost no look at what they have.
     """
-    found: list[SchemaT | RejectedValue] = []
+    validated: list[SchemaT | RejectedValue] = []
     faulty, uncounted = 0, 0
     needed = {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
     for number, row in enumerate(rows):
@@ -213,21 +213,21 @@ def validate_rows(
             uncounted += 1
             continue
         try:
-            found.append(model.model_validate(row))
+            validated.append(model.model_validate(row))
         except ValidationError as error:
             faulty += 1
             if faulty > _MOST_FAULTS:
                 uncounted += 1
             else:
                 drift = _drift(error, row, what, f"{place}.{number}")
-                found.append(RejectedValue(symbol, None, str(drift), spelling(row)))
-    refused = [row for row in found if isinstance(row, RejectedValue)]
-    if refused and len(refused) == len(found):
+                validated.append(RejectedValue(symbol, None, str(drift), spelling(row)))
+    refused = [row for row in validated if isinstance(row, RejectedValue)]
+    if refused and len(refused) == len(validated):
         raise SchemaDrift(refused[0].reason)
     if uncounted:
         reason = f"{uncounted} more rows are unlike their schema"
-        found.append(RejectedValue(symbol, None, reason, "more rows", uncounted))
-    return found
+        validated.append(RejectedValue(symbol, None, reason, "more rows", uncounted))
+    return validated
 
 
 _MOST_FAULTS = 100
@@ -270,7 +270,7 @@ def refusal(provider: str, response: Response, *, now: datetime, detail: str = "
     status = response.status
     if 200 <= status < 300:
         return None
-    words = said(detail) or said(response.body[:200]) or "no explanation"
+    words = safe_words(detail) or safe_words(response.body[:200]) or "no explanation"
     message = f"{provider} answered {status}: {words.rstrip('.')}."
     if status == 429:
         return throttled(message, response, now=now)
@@ -351,7 +351,7 @@ def units_left(headers: Mapping[str, str]) -> int | None:
 _LEFT_HEADERS = ("api-credits-left", "x-ratelimit-remaining", "ratelimit-remaining")
 
 
-def said(text: str | bytes) -> str:
+def safe_words(text: str | bytes) -> str:
     """A provider's words made safe for messages, logs and the database: one line, printable, short."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
@@ -362,7 +362,7 @@ def said(text: str | bytes) -> str:
 
 def words_of(response: Response) -> str:
     """The beginning of a body that is text for people and no data, made safe."""
-    return said(response.body[:1000])
+    return safe_words(response.body[:1000])
 
 
 def key_setting(provider: str) -> str:
@@ -386,7 +386,7 @@ def check_answer(provider: str, symbols: Sequence[str], answer: Answer) -> Answe
     Raises SchemaDrift otherwise: a symbol that is lost without a word would stay claimed for ever.
     """
     places: dict[str, int] = dict.fromkeys(symbols, 0)
-    observed = symbols_of(answer.observations) | {one.symbol for one in answer.documents}
+    observed = symbols_of(answer.observations) | {document.symbol for document in answer.documents}
     failed = [failure.symbol for failure in answer.failures]
     for symbol in (*observed, *failed, *answer.empty):
         places[symbol] = places.get(symbol, 0) + 1

@@ -43,7 +43,7 @@ from pricing_pipeline.providers.base import (
     key_setting,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     units_left,
 )
 from pricing_pipeline.providers.key_echoes import KeyEchoes
@@ -143,8 +143,8 @@ class ProviderClient:
     ) -> None:
         self.provider = provider
         self._keys = _checked_keys(provider, key)
-        self._ever_held = frozenset(self._keys.values())
-        self._echoes = _echoes_of(self._ever_held)
+        self._all_keys = frozenset(self._keys.values())
+        self._echoes = _echoes_of(self._all_keys)
         self.base_url = _checked_base_url(
             provider, base_url or provider.base_url, sends_key=provider.needs_key
         )
@@ -177,8 +177,8 @@ class ProviderClient:
         """Make calls with these keys from now on; a call under way keeps the one it was begun with."""
         checked = _checked_keys(self.provider, keys)
         # First, so that no call is made with a key that would not be hidden.
-        self._ever_held |= frozenset(checked.values())
-        self._echoes = _echoes_of(self._ever_held)
+        self._all_keys |= frozenset(checked.values())
+        self._echoes = _echoes_of(self._all_keys)
         self._keys = checked
 
     def __enter__(self) -> Self:
@@ -321,17 +321,17 @@ class ProviderClient:
         sent = [*_HEADERS, *((name.encode(), value.encode()) for name, value in headers.items())]
         with self._transport.get(self._origin, target, sent) as answer:
             seen.append(answer.status)
-            told: dict[str, str] = {}
+            fields: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:
                 name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-                told[name] = f"{told[name]}, {value}" if name in told else value
-            unpack = Unpacker(told.get("content-encoding", ""), exchange.max_bytes)
+                fields[name] = f"{fields[name]}, {value}" if name in fields else value
+            unpack = Unpacker(fields.get("content-encoding", ""), exchange.max_bytes)
             for chunk in answer.iter_stream():
                 unpack.feed(chunk)
             response = Response(
-                status=answer.status, headers=told, body=unpack.finish(), wire_bytes=exchange.received
+                status=answer.status, headers=fields, body=unpack.finish(), wire_bytes=exchange.received
             )
-            return response, "content-length" not in told
+            return response, "content-length" not in fields
 
     def _error(self, fault: Exception, exchange: Exchange, status: int | None) -> ProviderError:
         name, arrived = self.provider.name, f"{exchange.received} bytes had arrived"
@@ -352,13 +352,11 @@ class ProviderClient:
                 )
             case UnknownEncoding():
                 kind = SchemaDrift
-                message = f"{name} answered in the unasked encoding {said(self._scrub(str(fault)))!r}"
+                message = f"{name} answered in the unasked encoding {safe_words(self._scrub(str(fault)))!r}"
             case BrokenGzip():
                 message = f"{name} sent a body that does not unpack ({arrived})"
             case _:
-                message = (
-                    f"{name} could not be asked or broke off: {said(self._scrub(str(fault)))} ({arrived})"
-                )
+                message = f"{name} could not be asked or broke off: {safe_words(self._scrub(str(fault)))} ({arrived})"
         message = self._scrub(f"{message}. It is asked again later; base URL: {self.base_url}")
         return kind(message, http_status=status, wire_bytes=exchange.received)
 
@@ -366,7 +364,7 @@ class ProviderClient:
         return SymbolFailure(
             symbol,
             FailureKind.UNKNOWN_SYMBOL,
-            f"{self.provider.name} has no symbols spelled like {said(symbol)!r}, so it was not asked. "
+            f"{self.provider.name} has no symbols spelled like {safe_words(symbol)!r}, so it was not asked. "
             "Correct the symbol, or route it to another provider.",
         )
 
@@ -440,13 +438,13 @@ _FAULTS = (
 
 
 def _checked_keys(
-    provider: Provider, given: SecretStr | Mapping[str, SecretStr] | None
+    provider: Provider, keys_given: SecretStr | Mapping[str, SecretStr] | None
 ) -> dict[str, SecretStr]:
     if not provider.needs_key:
         return {}
-    if given is None:
-        given = SecretStr("")
-    keys = {DEFAULT_KEY_NAME: given} if isinstance(given, SecretStr) else dict(given)
+    if keys_given is None:
+        keys_given = SecretStr("")
+    keys = {DEFAULT_KEY_NAME: keys_given} if isinstance(keys_given, SecretStr) else dict(keys_given)
     for key in keys.values():
         _check_key(provider, key.get_secret_value())
     return keys

@@ -97,9 +97,9 @@ class Texts(Sequence[str]):
         lengths = self._ends - self._starts
         places = np.arange(lengths.max(initial=1))
         letters = np.frombuffer(self._body, dtype=np.uint8)
-        found = letters[np.minimum(self._starts[:, None] + places, len(letters) - 1)]
-        found[places >= lengths[:, None]] = 0
-        return found.view(f"S{len(places)}").ravel()
+        spelled = letters[np.minimum(self._starts[:, None] + places, len(letters) - 1)]
+        spelled[places >= lengths[:, None]] = 0
+        return spelled.view(f"S{len(places)}").ravel()
 
 
 def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:

@@ -35,7 +35,7 @@ from pricing_pipeline.providers.base import (
     key_setting,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     throttled,
     validate,
     validate_rows,
@@ -197,7 +197,7 @@ class Fmp:
         except SchemaDrift as drift:
             return self._refused(fetcher, symbols, response, words_of(response), now, drift)
         if isinstance(body, dict) and "Error Message" in body:
-            words = said(validate(_Error, body, "fmp's error").message)
+            words = safe_words(validate(_Error, body, "fmp's error").message)
             return self._refused(fetcher, symbols, response, words, now)
         failed = refusal(self.name, response, now=now)
         if failed is not None:
@@ -306,7 +306,7 @@ def _advice(fetcher: Fetcher, symbols: Sequence[str]) -> str:
 
 def _implausible(symbol: str, fetcher: Fetcher, why: str) -> Answer:
     message = (
-        f"fmp's {fetcher!s} of {symbol} cannot be true: {said(why)}. Nothing was stored; compare with "
+        f"fmp's {fetcher!s} of {symbol} cannot be true: {safe_words(why)}. Nothing was stored; compare with "
         "another source."
     )
     return Answer(failures=(SymbolFailure(symbol, FailureKind.IMPLAUSIBLE, message),))
@@ -370,12 +370,12 @@ def _one(
 
 def _strange(symbol: str, row: object) -> RejectedValue:
     """A row of another symbol than the one that was asked for, with the day that it names."""
-    given = row if isinstance(row, dict) else {}
+    fields = row if isinstance(row, dict) else {}
     try:
-        at = midnight(calendar_day(given.get("date")))
+        at = midnight(calendar_day(fields.get("date")))
     except Implausible:
         at = None
-    return RejectedValue(symbol, at, f"it is about {said(str(given.get('symbol')))}", spelling(row))
+    return RejectedValue(symbol, at, f"it is about {safe_words(str(fields.get('symbol')))}", spelling(row))
 
 
 def _unclear(symbol: str) -> Answer:

@@ -96,14 +96,14 @@ class _Form:
     def spans(self, lowered: bytes) -> Iterator[Span]:
         """Where a text, in lower case, has the form or enough of it."""
         for at, seed in self.seeds:
-            found = lowered.find(seed)
-            while found >= 0:
-                start, end = found - at, found - at + len(self.text)
+            at_seed = lowered.find(seed)
+            while at_seed >= 0:
+                start, end = at_seed - at, at_seed - at + len(self.text)
                 if start >= 0 and lowered[start:end] == self.text:
                     yield start, end
-                    found = lowered.find(seed, found + 1)
+                    at_seed = lowered.find(seed, at_seed + 1)
                     continue
-                start, end = found, found + len(seed)
+                start, end = at_seed, at_seed + len(seed)
                 before, after = at, at + len(seed)
                 while before and start and lowered[start - 1] == self.text[before - 1]:
                     start, before = start - 1, before - 1
@@ -111,7 +111,7 @@ class _Form:
                     end, after = end + 1, after + 1
                 if end - start >= self.least:
                     yield start, end
-                found = lowered.find(seed, found + 1)
+                at_seed = lowered.find(seed, at_seed + 1)
 
 
 def _forms(key: str) -> list[_Form]:
@@ -193,10 +193,10 @@ def _plain_character(escape: re.Match[bytes]) -> bytes:
 @lru_cache(maxsize=4096)
 def _character(escape: bytes) -> bytes:
     """What an escape stands for; nothing, if it only stands before something."""
-    found = _ESCAPED.match(escape)
-    if found is None:  # a backslash, known by what comes behind it
+    match = _ESCAPED.match(escape)
+    if match is None:  # a backslash, known by what comes behind it
         return b""
-    *in_hex, in_decimal, ampersand = found.groups()
+    *in_hex, in_decimal, ampersand = match.groups()
     if in_decimal is not None:
         return bytes([int(in_decimal) % 256])
     return ampersand or bytes.fromhex(next((digits for digits in in_hex if digits is not None), b"").decode())

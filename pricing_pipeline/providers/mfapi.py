@@ -25,7 +25,7 @@ from pricing_pipeline.providers.base import (
     decode_json,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     validate,
     validate_rows,
     words_of,
@@ -145,7 +145,7 @@ class MfApi:
         if history.meta.scheme_code != int(code):
             message = (
                 f"mfapi answered with scheme {history.meta.scheme_code} "
-                f"({said(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
+                f"({safe_words(history.meta.scheme_name)}) when asked for {code}; nothing was stored."
             )
             return Answer(failures=(SymbolFailure(code, FailureKind.IMPLAUSIBLE, message),))
         rows = validate_rows(_Row, history.data, code, f"mfapi's answer for {code}", place="data")
@@ -164,8 +164,8 @@ class MfApi:
         rows: dict[object, list[object]] = {code: [] for code in codes}
         for row in body:
             code = row.get("schemeCode") if isinstance(row, dict) else None
-            if isinstance(code, int | str) and (found := rows.get(str(code))) is not None:
-                found.append(row)
+            if isinstance(code, int | str) and (rows_of_scheme := rows.get(str(code))) is not None:
+                rows_of_scheme.append(row)
         answers = [_listed(code, rows[code], now) for code in codes]
         if all(_is_drift(answer) for answer in answers):
             raise SchemaDrift(
@@ -180,7 +180,7 @@ class MfApi:
             body = None
         words = ""
         if isinstance(body, dict):
-            words = said(str(body.get("error") or body.get("message") or ""))
+            words = safe_words(str(body.get("error") or body.get("message") or ""))
             # 400 for a code of wrong spelling; a JSON 404 comes from the API, an HTML one from before it.
             is_unknown = response.status == 404 or (response.status == 400 and "scheme" in words.lower())
             if is_unknown and len(codes) == 1:

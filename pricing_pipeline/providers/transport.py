@@ -240,8 +240,8 @@ def is_public(address: str) -> bool:
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
     """The addresses that the operating system knows for a host name."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _within(exchange: Exchange, resolve: Callable[[], Sequence[str]]) -> Sequence[str]:

@@ -26,7 +26,7 @@ from pricing_pipeline.providers.base import (
     decode_json,
     refusal,
     require_fetcher,
-    said,
+    safe_words,
     validate,
 )
 from pricing_pipeline.providers.values import merge
@@ -164,14 +164,16 @@ class Yahoo:
         self, symbols: Sequence[str], fault: _Fault, response: Response, now: datetime, *, is_chart: bool
     ) -> Answer:
         """An error object. Its code is the status in words, and decides where the status is 200."""
-        words = said(fault.description or fault.code)
+        words = safe_words(fault.description or fault.code)
         status = response.status if response.status >= 400 else _STATUS.get(fault.code.lower(), 200)
         if "data doesn't exist for startdate" in words.lower():
             return Answer(empty=frozenset(symbols))
         if status == 404 and is_chart:
             return merge([unknown(symbol, words) for symbol in symbols])
         error = self._refusal(replace(response, status=status), now, words)
-        raise error or SchemaDrift(f"yahoo answered with an unknown error ({said(fault.code)}: {words}).")
+        raise error or SchemaDrift(
+            f"yahoo answered with an unknown error ({safe_words(fault.code)}: {words})."
+        )
 
     def _refusal(self, response: Response, now: datetime, words: str = "") -> ProviderError | None:
         """As `base.refusal`; but without a key or a plan, not to be let in is a matter of cookies, and may pass."""

@@ -35,7 +35,7 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.errors import SchemaDrift
-from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, said, validate
+from pricing_pipeline.providers.base import MAX_DAYS, Schema, check_count, safe_words, validate
 from pricing_pipeline.providers.exchange_days import check_offset, day_of, local_day, zone_of
 from pricing_pipeline.providers.splits import Ratio, Splits, undivided, unmultiplied
 from pricing_pipeline.providers.values import (
@@ -171,9 +171,7 @@ def read_series(
             answer = replace(answer, unconfirmed=Unconfirmed(tuple(unconfirmed), confirmed))
         return answer
     except Implausible as fault:
-        message = (
-            f"{what} cannot be true: {said(str(fault))}. Nothing was stored; compare with another source."
-        )
+        message = f"{what} cannot be true: {safe_words(str(fault))}. Nothing was stored; compare with another source."
         return failed(symbol, FailureKind.IMPLAUSIBLE, message)
 
 
@@ -232,7 +230,9 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         return None
     zone = zone_of(meta.zone or "")
     if zone is None:
-        raise SchemaDrift(f"{what} names no known time zone ({said(str(meta.zone))}); nothing was stored.")
+        raise SchemaDrift(
+            f"{what} names no known time zone ({safe_words(str(meta.zone))}); nothing was stored."
+        )
     # The offset is that of the moment: of the newest bar, trade or session, or of the answer.
     moments = [meta.traded_at, int((answered or now).timestamp())]
     moments += [max((bar.at for bar in lines if isinstance(bar.at, int)), default=meta.traded_at)]
@@ -312,7 +312,7 @@ def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
         return []
     if columns.close is None or meta.interval != "1d":
         raise SchemaDrift(
-            f"{what} has no closes, or not one a day ({said(str(meta.interval))}); nothing was stored."
+            f"{what} has no closes, or not one a day ({safe_words(str(meta.interval))}); nothing was stored."
         )
     empty = [None] * len(stamps)
     return [

@@ -14,7 +14,7 @@ from pricing_pipeline.errors import SchemaDrift
 from pricing_pipeline.providers.base import Schema, validate
 from pricing_pipeline.providers.exchange_days import day_of
 from pricing_pipeline.providers.noise import without_noise
-from pricing_pipeline.providers.splits import told_once
+from pricing_pipeline.providers.splits import without_repeats
 from pricing_pipeline.providers.values import (
     Implausible,
     UnconfirmedSplit,
@@ -86,7 +86,7 @@ def splits_of(
                 told.broken.append(refused(symbol, "split", day, str(fault), text))
         except (Implausible, SchemaDrift) as fault:
             told.broken.append(refused(symbol, "split", day, str(fault), text))
-    once, twice = told_once(splits)
+    once, twice = without_repeats(splits)
     told.believed.extend(once)
     for split, other in twice:
         why = f"it is told twice, with that of {other.ex_on}: nobody knows whether prices are divided by both"

@@ -23,15 +23,17 @@ from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
 
-def doubt_closed_days(connection: Connection, call: Call, verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
+def doubt_closed_days(
+    connection: Connection, call: Call, verdicts: Mapping[str, Verdict]
+) -> dict[str, Verdict]:
     """The verdicts, with bars of such days among what is held, but for those that a person has released."""
-    found = dict(verdicts)
+    judged = dict(verdicts)
     if call.fetcher is not Fetcher.DAILY_BARS:
-        return found
+        return judged
     pairs = [(symbol, day) for symbol, verdict in verdicts.items() for day in weekend_of(verdict.good)]
     closed = calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
     if not closed:
-        return found
+        return judged
     released = held_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
 
     def calendar_of(row: Observation) -> str | None:
@@ -41,16 +43,16 @@ def doubt_closed_days(connection: Connection, call: Call, verdicts: Mapping[str,
     for symbol in {symbol for symbol, _ in closed}:
         verdict = verdicts[symbol]
         doubts = [
-            Doubted(row, Doubt.REFUSED, _said(calendar, row.observed_at.date()))
+            Doubted(row, Doubt.REFUSED, _reason(calendar, row.observed_at.date()))
             for row in verdict.good
             if (calendar := calendar_of(row)) is not None
         ]
         good: Sequence[Observation] = [row for row in verdict.good if calendar_of(row) is None]
-        found[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
-    return found
+        judged[symbol] = replace(verdict, good=good, doubted=[*verdict.doubted, *doubts])
+    return judged
 
 
-def _said(calendar: str, day: date) -> str:
+def _reason(calendar: str, day: date) -> str:
     return (
         f"it is of a {day:%A}, and {calendar} has traded on none within a year of {day}; if that is not its exchange, "
         "correct pricing.instruments.calendar"

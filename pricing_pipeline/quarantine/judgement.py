@@ -22,7 +22,7 @@ from pricing_pipeline.domain.answers import (
 from pricing_pipeline.domain.bars import by_symbol, of_symbols
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.prices import known_values
-from pricing_pipeline.prices.rebasing import Turn
+from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
 from pricing_pipeline.quarantine import held_values
@@ -34,27 +34,28 @@ _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 
 
 def judge_answer(
-    connection: Connection, call: Call, given: Sequence[Observation], known: Mapping[str, Known]
+    connection: Connection, call: Call, observed: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Verdict]:
     """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
-    found = verdicts(call, given, known)
-    doubted = [symbol for symbol, verdict in found.items() if verdict.doubted]
+    judged = verdicts(call, observed, known)
+    doubted = [symbol for symbol, verdict in judged.items() if verdict.doubted]
     if doubted:
-        rows = of_symbols(given, doubted)
-        more = with_proofs(connection, call, rows, known)
+        rows = of_symbols(observed, doubted)
+        proved = with_proofs(connection, call, rows, known)
         for symbol, witnesses in held_values.witnesses(connection, call, doubted).items():
-            more[symbol] = replace(more.get(symbol, known[symbol]), witnesses=witnesses)
-        found |= verdicts(call, of_symbols(rows, more), more)
+            proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
+        judged |= verdicts(call, of_symbols(rows, proved), proved)
         released = held_values.released(connection, call, doubted)
-        for verdict in (found[symbol] for symbol in doubted if released):
+        for verdict in (judged[symbol] for symbol in doubted if released):
             believed = [
-                one.observation
-                for one in verdict.doubted
-                if (one.observation.symbol, one.observation.observed_at, one.observation.close) in released
+                doubt.observation
+                for doubt in verdict.doubted
+                if (doubt.observation.symbol, doubt.observation.observed_at, doubt.observation.close)
+                in released
             ]
-            verdict.doubted = [one for one in verdict.doubted if one.observation not in believed]
+            verdict.doubted = [doubt for doubt in verdict.doubted if doubt.observation not in believed]
             verdict.good = sorted([*verdict.good, *believed], key=lambda row: row.observed_at)
-    return found
+    return judged
 
 
 def with_proofs(
@@ -69,12 +70,12 @@ def with_proofs(
     }
 
 
-def verdicts(call: Call, given: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
+def verdicts(call: Call, observed: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
     """What of the values can be believed, by symbol, without asking what was doubted before."""
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
-        for symbol, rows in by_symbol(given).items()
+        for symbol, rows in by_symbol(observed).items()
     }
 
 
@@ -121,7 +122,7 @@ def unserved(
     answer: Answer,
     verdicts: Mapping[str, Verdict],
     stored: Mapping[str, Stored],
-    turns: Mapping[str, Turn],
+    changes: Mapping[str, BasisChange],
     asked: Container[str],
 ) -> list[SymbolFailure]:
     """Symbols of which values came, and of which none serves; but for those of which all days are asked for instead."""
@@ -149,7 +150,7 @@ def unserved(
                 f"for {split.old_shares:f}, which only a person is believed about; {to_enter(split)}. "
                 "Then they are asked for again by themselves."
             )
-        elif symbol in turns and turns[symbol].is_asked:
+        elif symbol in changes and changes[symbol].is_asked:
             kind = FailureKind.MISCONFIGURED
             message = (
                 f"{call.provider} adjusts these days of {symbol} otherwise than the history that is stored, and its "

@@ -74,11 +74,11 @@ class Question:
 
 def of(connection: Connection, value_ids: Collection[int]) -> Mapping[int, list[Opinion]]:
     """What is known already of what others say about some held values, by their ids."""
-    found: defaultdict[int, list[Opinion]] = defaultdict(list)
+    opinions: defaultdict[int, list[Opinion]] = defaultdict(list)
     for row in connection.execute(query("opinions.of"), {"value_ids": list(value_ids)}).mappings():
-        given = dict(row)
-        found[given.pop("value_id")].append(Opinion(**given))
-    return found
+        fields = dict(row)
+        opinions[fields.pop("value_id")].append(Opinion(**fields))
+    return opinions
 
 
 def due(connection: Connection) -> list[str]:
@@ -163,26 +163,26 @@ def ask(engine: Engine, clients: Mapping[str, ProviderClient], value_id: int, wo
 
 def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
     call, answer = question.call, fetched.answer
-    found: dict[str, Observation] = {}
-    for row in sorted(answer.observations, key=lambda one: one.observed_at):
-        found[row.symbol] = row
+    newest: dict[str, Observation] = {}
+    for row in sorted(answer.observations, key=lambda other: other.observed_at):
+        newest[row.symbol] = row
     reasons = {failure.symbol: failure.message for failure in answer.failures}
-    said = [found.get(symbol) for symbol in question.symbols]
+    values = [newest.get(symbol) for symbol in question.symbols]
     with engine.begin() as connection:
         connection.execute(
             query("opinions.note"),
             {
                 "call_id": call.id,
                 "symbols": list(question.symbols),
-                "times": [row and row.observed_at for row in said],
-                "said": [row and row.close for row in said],
-                "currencies": [row and row.currency for row in said],
-                "adjustments": [row and row.adjustment.value for row in said],
+                "times": [row and row.observed_at for row in values],
+                "said": [row and row.close for row in values],
+                "currencies": [row and row.currency for row in values],
+                "adjustments": [row and row.adjustment.value for row in values],
                 "failures": [
                     None
                     if row is not None
                     else reasons.get(symbol, f"{call.provider} has no value of {symbol} for that time")
-                    for symbol, row in zip(question.symbols, said, strict=True)
+                    for symbol, row in zip(question.symbols, values, strict=True)
                 ],
             },
         )

@@ -37,14 +37,14 @@ def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> D
 
     It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
     """
-    (made,) = decide(engine, [value_id], "released", by, why)
-    return made
+    (decision,) = decide(engine, [value_id], "released", by, why)
+    return decision
 
 
 def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
     """Keep a value out for good: when it comes again it is counted, and nobody is asked."""
-    (made,) = decide(engine, [value_id], "rejected", by, why)
-    return made
+    (decision,) = decide(engine, [value_id], "rejected", by, why)
+    return decision
 
 
 def decide(
@@ -71,12 +71,12 @@ def judge_anew(engine: Engine) -> list[Decision]:
     What it explains is stored; what it shows to be the stored values once more stays out; the rest waits on. A past
     that came by one ratio is asked for once more. Returns what was decided.
     """
-    made = []
+    decisions = []
     with engine.connect() as connection:
         due = actions.unjudged(connection)
-    for one in due:
+    for instrument in due:
         try:
-            made += transact(engine, partial(_judge_instrument, one))
+            decisions += transact(engine, partial(_judge_instrument, instrument))
         except DBAPIError as error:
             if is_conflict(error):
                 continue  # its turn comes again
@@ -84,26 +84,28 @@ def judge_anew(engine: Engine) -> list[Decision]:
                 raise
             _LOG.warning(
                 "what is held of %s stays so, for it cannot be stored: %s",
-                one.symbol,
+                instrument.symbol,
                 reason(error),
             )
-            transact(engine, partial(actions.note_judged, one=one))
-    return made
+            transact(engine, partial(actions.note_judged, instrument=instrument))
+    return decisions
 
 
-def _judge_instrument(one: actions.Unjudged, connection: Connection) -> list[Decision]:
-    made = []
+def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> list[Decision]:
+    decisions = []
     fetchers = {kind.data_type: kind.fetcher for kind in data_type_registry.active_data_types(connection)}
-    for data_type in one.data_types:
-        values = held_values.of_level(connection, data_type, one.symbol)
+    for data_type in instrument.data_types:
+        values = held_values.of_level(connection, data_type, instrument.symbol)
         for provider in sorted({value.provider for value in values}):
-            mine = [value for value in values if value.provider == provider]
-            believed, repeated = _judged(connection, mine, fetchers[data_type], one.until)
-            made += held_values.decide(connection, believed, "released", one.by_whom, one.why)
-            why = f"{one.why}, by which this is what is stored"
-            made += held_values.decide(connection, repeated, "rejected", one.by_whom, why)
-    actions.note_judged(connection, one)
-    return made
+            own = [value for value in values if value.provider == provider]
+            believed, repeated = _judged(connection, own, fetchers[data_type], instrument.until)
+            decisions += held_values.decide(
+                connection, believed, "released", instrument.by_whom, instrument.why
+            )
+            why = f"{instrument.why}, by which this is what is stored"
+            decisions += held_values.decide(connection, repeated, "rejected", instrument.by_whom, why)
+    actions.note_judged(connection, instrument)
+    return decisions
 
 
 def _judged(
@@ -113,7 +115,7 @@ def _judged(
 
     They are judged among what is stored around them, as if one answer had brought both.
     """
-    rows = {value.value_id: one for value in values if (one := value.observation) is not None}
+    rows = {value.value_id: observation for value in values if (observation := value.observation) is not None}
     if not rows:
         return [], []
     call = _call(values[0], fetcher, list(rows.values()), now)
@@ -125,23 +127,23 @@ def _judged(
     )
 
 
-def _look(connection: Connection, call: Call, held: list[Observation]) -> Verdict:
-    (symbol,) = {row.symbol for row in held}
+def _look(connection: Connection, call: Call, observed: list[Observation]) -> Verdict:
+    (symbol,) = {row.symbol for row in observed}
     # They are judged as an answer that should have named every split of its days.
-    first = min(row.observed_at for row in held).date()
-    answer = Answer(observations=held, actions_since={symbol: first - timedelta(days=1)})
-    known = actions.refined(connection, call, answer, known_values.load(connection, call, held))
-    about = (known | judgement.with_proofs(connection, call, held, known))[symbol]
+    first = min(row.observed_at for row in observed).date()
+    answer = Answer(observations=observed, actions_since={symbol: first - timedelta(days=1)})
+    known = actions.refined(connection, call, answer, known_values.load(connection, call, observed))
+    about = (known | judgement.with_proofs(connection, call, observed, known))[symbol]
     if not (about.anchors or about.stored):
         return Verdict()  # with nothing to compare them with, they would believe each other
-    times = {row.observed_at for row in held}
+    times = {row.observed_at for row in observed}
     basis = about.adjustment or Adjustment.RAW
     around = [
         Observation(symbol, at, value, str(value), adjustment=basis)
         for at, value in about.stored.items()
         if at not in times
     ]
-    rows = sorted([*held, *around], key=lambda row: row.observed_at)
+    rows = sorted([*observed, *around], key=lambda row: row.observed_at)
     verdict = plausibility.judge(about, rows, call.fetcher, is_latest=True)
     return closed_days.doubt_closed_days(connection, call, {symbol: verdict})[symbol]
 

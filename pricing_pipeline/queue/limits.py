@@ -103,16 +103,16 @@ class Standing:
     limits: Sequence[Mapping[str, int | None]] | None
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """What stops it, in a sentence."""
         faults = [fault.rstrip(".") for fault in (self.sentence, self.outages) if fault]
         if not faults:
             return "It is called as its limits allow."
-        said = "; ".join(faults)
-        return f"{said[:1].upper()}{said[1:]}."
+        words = "; ".join(faults)
+        return f"{words[:1].upper()}{words[1:]}."
 
     @property
-    def units_said(self) -> str:
+    def units_words(self) -> str:
         """How much of its limits is used, such as "120 of 800 credits today"."""
         unit = "credits" if self.is_in_credits else "calls"
         spent = (
@@ -122,7 +122,7 @@ class Standing:
         return ", ".join(spent) or "it has no rate limit"
 
     @property
-    def quota_said(self) -> str:
+    def quota_words(self) -> str:
         """How much of its quota is used."""
         return f"{_bytes(self.used_bytes)} of {_bytes(self.quota_bytes)} in the last 30 days"
 

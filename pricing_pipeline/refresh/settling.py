@@ -211,10 +211,11 @@ def _store(
     answer = actions.as_confirmed(connection, call, fetched.answer)
     ids = {task.symbol: task.id for task in call.tasks if task.id in owned}
     observed = of_symbols(answer.observations, ids)
-    rebasing.share(connection, call)
-    known, turns = _known(connection, call, answer, observed)
-    verdicts = closed_days.doubt_closed_days(connection, call, judgement.judge_answer(connection, call, observed, known))
-    asked = rebasing.turn(connection, call, observed, verdicts, turns)
+    rebasing.lock_basis(connection, call)
+    known, changes = _known(connection, call, answer, observed)
+    verdicts = judgement.judge_answer(connection, call, observed, known)
+    verdicts = closed_days.doubt_closed_days(connection, call, verdicts)
+    asked = rebasing.change_bases(connection, call, observed, verdicts, changes)
     observations = together([verdict.good for verdict in verdicts.values()])
     empty = [symbol for symbol in answer.empty if symbol in ids]
     if call.fetcher.is_document:
@@ -233,7 +234,7 @@ def _store(
     if doubts:
         size = len(fetched.body)
         held_values.hold(connection, call, doubts, fetched.evidence, fetched.http_status, size)
-    failures += judgement.unserved(call, answer, verdicts, stored, turns, asked)
+    failures += judgement.unserved(call, answer, verdicts, stored, changes, asked)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
     done = sorted((set(stored) | set(empty) | confirmed | asked) - failed)
@@ -261,15 +262,15 @@ def _store(
 
 def _known(
     connection: Connection, call: Call, answer: Answer, observed: Sequence[Observation]
-) -> tuple[dict[str, Known], dict[str, rebasing.Turn]]:
+) -> tuple[dict[str, Known], dict[str, rebasing.BasisChange]]:
     """The known values to judge the answer by, and the histories that may change to the answer's basis."""
     loaded = known_values.load(connection, call, observed)
     if call.fetcher not in (Fetcher.DAILY_BARS, Fetcher.NAV):
         return loaded, {}
     known = actions.refined(connection, call, answer, loaded)
-    turns = rebasing.turns(connection, call, answer, observed, known)
-    bases = {symbol: Adjustment.RAW for symbol, turn in turns.items() if turn.is_whole}
-    return (actions.refined(connection, call, answer, loaded, bases) if bases else known), turns
+    changes = rebasing.find_basis_changes(connection, call, answer, observed, known)
+    bases = {symbol: Adjustment.RAW for symbol, change in changes.items() if change.is_whole}
+    return (actions.refined(connection, call, answer, loaded, bases) if bases else known), changes
 
 
 def _store_in_parts(

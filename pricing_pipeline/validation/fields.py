@@ -50,13 +50,13 @@ def are_sound(bars: Bars) -> bool:
 
 def with_sound_parts(known: Known, rows: Sequence[Observation]) -> list[Observation]:
     """The bars of one symbol, the oldest first, each with those parts that can be true beside its close."""
-    found = []
+    sound = []
     last = _last_before(known, rows)
     farthest, busiest = _farthest(rows), _busiest([float(row.volume) for row in rows if row.volume])
     for row in rows:
-        found.append(_sound(known, row, last, farthest, busiest))
+        sound.append(_sound(known, row, last, farthest, busiest))
         last = row.close
-    return found
+    return sound
 
 
 def _farthest(rows: Sequence[Observation]) -> Decimal:
@@ -81,28 +81,28 @@ def _sound(
     known: Known, row: Observation, last: Decimal | None, farthest: Decimal, busiest: float | None
 ) -> Observation:
     parts = {"open": row.open, "high": row.high, "low": row.low}
-    given = {name: value for name, value in parts.items() if value is not None}
+    kept = {name: value for name, value in parts.items() if value is not None}
     faults: list[str] = []
 
     def drop(names: Sequence[str], why: str) -> None:
         faults.append(why)
         for name in names:
-            del given[name]
+            del kept[name]
 
-    for name, value in list(given.items()):
-        fault = _alone(known, row.close, value, last, farthest)
+    for name, value in list(kept.items()):
+        fault = _fault_of_price(known, row.close, value, last, farthest)
         if fault is not None:
             drop([name], f"{name} {value:f} is {fault}")
-    if "high" in given and given["high"] < row.close:
-        drop(["high"], f"high {given['high']:f} is below the close {row.close:f}")
-    if "low" in given and given["low"] > row.close:
-        drop(["low"], f"low {given['low']:f} is above the close {row.close:f}")
-    if "open" in given and "high" in given and given["open"] > given["high"]:
-        drop(["open", "high"], f"open {given['open']:f} is above high {given['high']:f}")
-    if "open" in given and "low" in given and given["open"] < given["low"]:
-        drop(["open", "low"], f"open {given['open']:f} is below low {given['low']:f}")
-    if given and not do_fit([row.close, *given.values()]):
-        drop(list(given), "open, high and low have too many digits beside the close")
+    if "high" in kept and kept["high"] < row.close:
+        drop(["high"], f"high {kept['high']:f} is below the close {row.close:f}")
+    if "low" in kept and kept["low"] > row.close:
+        drop(["low"], f"low {kept['low']:f} is above the close {row.close:f}")
+    if "open" in kept and "high" in kept and kept["open"] > kept["high"]:
+        drop(["open", "high"], f"open {kept['open']:f} is above high {kept['high']:f}")
+    if "open" in kept and "low" in kept and kept["open"] < kept["low"]:
+        drop(["open", "low"], f"open {kept['open']:f} is below low {kept['low']:f}")
+    if kept and not do_fit([row.close, *kept.values()]):
+        drop(list(kept), "open, high and low have too many digits beside the close")
     volume = row.volume
     if volume is not None and busiest is not None and volume > busiest:
         volume = None
@@ -111,15 +111,15 @@ def _sound(
         return row
     return replace(
         row,
-        open=given.get("open"),
-        high=given.get("high"),
-        low=given.get("low"),
+        open=kept.get("open"),
+        high=kept.get("high"),
+        low=kept.get("low"),
         volume=volume,
         quality="; ".join([row.quality, *faults] if row.quality else faults),
     )
 
 
-def _alone(
+def _fault_of_price(
     known: Known, close: Decimal, value: Decimal, last: Decimal | None, farthest: Decimal
 ) -> str | None:
     """Why a price of a day cannot be true, whatever its other parts; None if it can."""

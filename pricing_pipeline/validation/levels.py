@@ -144,9 +144,9 @@ class _Walk:
             else:
                 yield from (Doubted(step.row, *doubt) for step in level.steps if step.row is not None)
 
-    def facing(self, one: _Level, next_: _Level) -> tuple[Step, Step]:
+    def facing(self, nearer: _Level, farther: _Level) -> tuple[Step, Step]:
         """The values of two levels that are nearest to each other on the way from the first to the second."""
-        return self._on_the_way(one)[-1], self._on_the_way(next_)[0]
+        return self._on_the_way(nearer)[-1], self._on_the_way(farther)[0]
 
     def _on_the_way(self, level: _Level) -> list[Step]:
         return level.steps[::-1] if self.is_backwards else level.steps
@@ -159,20 +159,20 @@ class _Walk:
         size, stretch = abs(step), _stretch(near, far)
         if is_traded(known, self.steps, (believed if self.is_backwards else level).start, size):
             return None
-        said = (
+        message = (
             f"{far.value:g} of {far.at:%Y-%m-%d} is {exp(size):.3g} times {'above' if step > 0 else 'below'} "
             f"{near.value:g} of {near.at:%Y-%m-%d}"
         )
         if size >= NEVER:
             if (unit := unit_factor(size)) is not None:
-                return Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})"
-            return Doubt.JUMP, f"{said}: no price moves so far in a step"
+                return Doubt.UNIT, f"{message}: as if in another unit (a factor of {unit})"
+            return Doubt.JUMP, f"{message}: no price moves so far in a step"
         if (away := self._away(near, place)) is not None:
-            return None if self._is_begun_by_trading(away) else (Doubt.SPIKE, f"{said}, and soon back")
+            return None if self._is_begun_by_trading(away) else (Doubt.SPIKE, f"{message}, and soon back")
         if (ex_on := known_split(known, near, far)) is not None:
             return (
                 Doubt.SPLIT,
-                f"{said}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
+                f"{message}: as the split of {ex_on:%Y-%m-%d} changes it, which is known, and was not applied",
             )
         if size <= QUESTIONED or self._is_end_of_peak(far):
             return None
@@ -185,7 +185,7 @@ class _Walk:
             if factor is not None and not is_raw:
                 return (
                     Doubt.SPLIT,
-                    f"{said}: looks like a split ({factor} to 1) that the source forgot to apply",
+                    f"{message}: looks like a split ({factor} to 1) that the source forgot to apply",
                 )
             return None
         if factor is not None and self.is_backwards and is_raw and len(believed.steps) > 1:
@@ -193,11 +193,11 @@ class _Walk:
         if factor is not None:
             return (
                 Doubt.SPLIT,
-                f"{said}: looks like a split ({factor} to 1); held until the days after it confirm it",
+                f"{message}: looks like a split ({factor} to 1); held until the days after it confirm it",
             )
         limit = max(_LIMITS.get(self.fetcher, 0.0), _TYPICAL * (self.typical or 0.0)) * stretch
         if size > limit:
-            return Doubt.JUMP, f"{said}: held until more values confirm it"
+            return Doubt.JUMP, f"{message}: held until more values confirm it"
         return None
 
     def _away(self, near: Step, place: int) -> list[_Level] | None:

@@ -32,15 +32,15 @@ def contradiction(known: Known, row: Observation, fetcher: Fetcher, needed: int)
     peer, size = known.peer, _distance(known, row)
     if peer is None or size <= QUOTE_LIMIT or known.are_jumps_trusted:
         return None
-    said = f"{row.close} of {row.observed_at:%Y-%m-%d} comes, and {peer.data_type} has {peer.value.normalize():f}"
+    message = f"{row.close} of {row.observed_at:%Y-%m-%d} comes, and {peer.data_type} has {peer.value.normalize():f}"
     if (unit := unit_factor(size)) is not None:
-        return Doubted(row, Doubt.UNIT, f"{said}: as if in another unit (a factor of {unit})")
+        return Doubted(row, Doubt.UNIT, f"{message}: as if in another unit (a factor of {unit})")
     if size >= NEVER:
-        return Doubted(row, Doubt.JUMP, f"{said}: no price is both on one day")
+        return Doubted(row, Doubt.JUMP, f"{message}: no price is both on one day")
     alike = {p.at for p in known.witnesses if abs(log(float(p.value) / float(row.close))) <= QUESTIONED}
     if are_confirmed(alike | {row.observed_at}, fetcher, needed):
         return None
-    return Doubted(row, Doubt.JUMP, f"{said}: held until more values confirm it")
+    return Doubted(row, Doubt.JUMP, f"{message}: held until more values confirm it")
 
 
 def _distance(known: Known, row: Observation) -> float:

@@ -49,16 +49,16 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
     verdict = Verdict()
     if fetcher is Fetcher.DAILY_BARS:
         rows = with_sound_parts(known, rows)
-    rows = _not_rejected(known, rows, verdict)
-    rows = _of_one_basis(known, rows, verdict, is_latest=is_latest)
-    rows = _not_divided(known, rows, verdict)
-    rows = _not_restated(known, rows, verdict)
+    rows = _without_rejected(known, rows, verdict)
+    rows = _on_known_basis(known, rows, verdict, is_latest=is_latest)
+    rows = _without_divided(known, rows, verdict)
+    rows = _without_restated(known, rows, verdict)
     passed: list[Observation] = []
     for row in rows:
         doubt = (
-            _alone(known, row)
-            or _revision(known, row, fetcher)
-            or _disagreement(known, row, fetcher)
+            _doubt_of_value(known, row)
+            or _doubt_of_revision(known, row, fetcher)
+            or _doubt_of_disagreement(known, row, fetcher)
             or peers.contradiction(known, row, fetcher, _CONFIRMED)
         )
         if doubt is None:
@@ -67,7 +67,7 @@ def judge(known: Known, rows: Sequence[Observation], fetcher: Fetcher, *, is_lat
             verdict.doubted.append(doubt)
     if not known.are_jumps_trusted:
         needed = _CONFIRMED if is_latest else _CONFIRMED_PAST
-        passed = _in_company(known, passed, fetcher, verdict, needed)
+        passed = _check_levels(known, passed, fetcher, verdict, needed)
     verdict.good = passed
     return verdict
 
@@ -109,7 +109,7 @@ def _are_on_one_level(known: Known, bars: Bars) -> bool:
     return largest < max(CALM, limit) and largest < smallest_split
 
 
-def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+def _without_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
     """Those that no person has rejected: nothing that comes beside a rejected value makes it believed."""
     if not known.rejected:
         return rows
@@ -118,7 +118,7 @@ def _not_rejected(known: Known, rows: Sequence[Observation], verdict: Verdict) -
     return [row for row in rows if (row.observed_at, row.close) not in known.rejected]
 
 
-def _of_one_basis(
+def _on_known_basis(
     known: Known, rows: Sequence[Observation], verdict: Verdict, *, is_latest: bool
 ) -> Sequence[Observation]:
     """The answer's newest day is the same on every basis, since no split has come after it; older ones are not."""
@@ -133,7 +133,7 @@ def _of_one_basis(
     return kept
 
 
-def _not_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+def _without_divided(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
     """Those that are as traded, where the answer leaves out splits that are known: it may have divided by them.
 
     That shows where it holds both sides of the split, or days that are stored. Where neither does, nobody knows.
@@ -190,7 +190,7 @@ def _is_stored_divided(known: Known, row: Observation) -> bool:
     )
 
 
-def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
+def _without_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -> Sequence[Observation]:
     """Those that are not the stored days once more, divided by splits that are known or by a ratio that is not."""
     if known.restated:
         same = {
@@ -198,29 +198,31 @@ def _not_restated(known: Known, rows: Sequence[Observation], verdict: Verdict) -
         }
         verdict.confirmed += [row for row in rows if row.observed_at in same]
         rows = [row for row in rows if row.observed_at not in same]
-    found = find(known.stored, rows, known.provisional)
-    verdict.restatement = found or verdict.restatement
-    if found is None or found.ratio is None or known.are_jumps_trusted:
+    restatement = find(known.stored, rows, known.provisional)
+    verdict.restatement = restatement or verdict.restatement
+    if restatement is None or restatement.ratio is None or known.are_jumps_trusted:
         return rows
     if not known.has_splits:
         kind, cause = Doubt.UNIT, "another unit"
     else:
-        kind = Doubt.SPLIT if found.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
+        kind = Doubt.SPLIT if restatement.kind is RestatementKind.SPLIT else Doubt.DIVIDEND
         cause = f"adjusted for a {kind.value} that is not known"
     reason = (
-        f"it is one of {len(found.times)} days from {found.first_at:%Y-%m-%d} to {found.last_at:%Y-%m-%d} that come "
-        f"divided by {found.ratio.normalize():f}: as if {cause}"
+        f"it is one of {len(restatement.times)} days from {restatement.first_at:%Y-%m-%d} to "
+        f"{restatement.last_at:%Y-%m-%d} that come divided by {restatement.ratio.normalize():f}: as if {cause}"
     )
-    again = sorted((row for row in rows if row.observed_at in found.times), key=lambda row: row.observed_at)
+    again = sorted(
+        (row for row in rows if row.observed_at in restatement.times), key=lambda row: row.observed_at
+    )
     verdict.doubted += [Doubted(row, kind, reason) for row in again[-_SHOWN:]]
-    return [row for row in rows if row.observed_at not in found.times]
+    return [row for row in rows if row.observed_at not in restatement.times]
 
 
 def _is_rounded(known: Known, row: Observation) -> bool:
     return abs(row.close / known.stored[row.observed_at] - 1) < ROUNDING
 
 
-def _alone(known: Known, row: Observation) -> Doubted | None:
+def _doubt_of_value(known: Known, row: Observation) -> Doubted | None:
     if known.currency is not None and row.currency is not None and row.currency != known.currency:
         return Doubted(
             row, Doubt.CURRENCY, f"it is in {row.currency}, and this instrument in {known.currency}"
@@ -232,7 +234,7 @@ def _alone(known: Known, row: Observation) -> Doubted | None:
     return None
 
 
-def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+def _doubt_of_revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
     """Corrections are small. What comes again by a factor is another unit, or a split: the whole history's affair."""
     before = known.stored.get(row.observed_at)
     if before is None or not before or known.are_jumps_trusted:
@@ -240,45 +242,45 @@ def _revision(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | Non
     size = abs(log(float(row.close) / float(before)))
     if size <= QUESTIONED:
         return None
-    said = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
+    message = f"{row.close} comes for {row.observed_at:%Y-%m-%d}, which is stored as {before}"
     if fetcher is Fetcher.DAILY_BARS and known.has_splits and (factor := split_factor(size)) is not None:
-        return Doubted(row, Doubt.SPLIT, f"{said}: looks like a split ({factor} to 1)")
+        return Doubted(row, Doubt.SPLIT, f"{message}: looks like a split ({factor} to 1)")
     kind = Doubt.UNIT if size >= NEVER else Doubt.JUMP
-    return Doubted(row, kind, f"{said}: a factor of {exp(size):.3g}")
+    return Doubted(row, kind, f"{message}: a factor of {exp(size):.3g}")
 
 
-def _disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
+def _doubt_of_disagreement(known: Known, row: Observation, fetcher: Fetcher) -> Doubted | None:
     """Two providers mean different prices: which of them is right, a person says. What is not final may differ."""
     if known.are_jumps_trusted or row.observed_at in known.provisional or not known.others:
         return None
-    for other in _of_its_time(known.others, row, fetcher):
-        if not _do_agree(row, other) and not _is_seconded(known, row, fetcher):
+    for other in _rivals_at_time(known.others, row, fetcher):
+        if not _do_agree(row, other) and not _is_confirmed_by_rival(known, row, fetcher):
             when = f"{other.at:%Y-%m-%d %H:%M} UTC" if fetcher is Fetcher.QUOTE else f"{other.at:%Y-%m-%d}"
-            said = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
-            return Doubted(row, Doubt.DISAGREEMENT, f"{said}: more than a tenth apart")
+            message = f"{row.close} comes, and {other.provider} says {other.value.normalize():f} of {when}"
+            return Doubted(row, Doubt.DISAGREEMENT, f"{message}: more than a tenth apart")
     return None
 
 
-def _of_its_time(said: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
+def _rivals_at_time(rivals: Mapping[datetime, Rival], row: Observation, fetcher: Fetcher) -> Iterable[Rival]:
     if fetcher is Fetcher.QUOTE:
-        return said.values()
-    return [said[row.observed_at]] if row.observed_at in said else []
+        return rivals.values()
+    return [rivals[row.observed_at]] if row.observed_at in rivals else []
 
 
 def _do_agree(row: Observation, other: Rival) -> bool:
     return abs(log(float(row.close) / float(other.value))) <= _AGREED
 
 
-def _is_seconded(known: Known, row: Observation, fetcher: Fetcher) -> bool:
+def _is_confirmed_by_rival(known: Known, row: Observation, fetcher: Fetcher) -> bool:
     """Whether another provider says the same of its time, though that may be held: two that see one move confirm it."""
     return any(
         _do_agree(row, other)
-        for said in (known.others, known.unsettled)
-        for other in _of_its_time(said, row, fetcher)
+        for rivals in (known.others, known.unsettled)
+        for other in _rivals_at_time(rivals, row, fetcher)
     )
 
 
-def _in_company(
+def _check_levels(
     known: Known, rows: list[Observation], fetcher: Fetcher, verdict: Verdict, needed: int
 ) -> list[Observation]:
     """Compare the values with each other and with what is believed; the doubtful ones go to the verdict.
@@ -295,15 +297,17 @@ def _in_company(
     steps += [Step(p.at, of(p.value, p.at)) for p in known.witnesses if p.at not in stamps]
     doubts = doubted(known, steps, fetcher, needed)
     verdict.doubted.extend(doubts)
-    held = {doubt.observation.observed_at for doubt in doubts}
-    return [row for row in rows if row.observed_at not in held]
+    doubtful = {doubt.observation.observed_at for doubt in doubts}
+    return [row for row in rows if row.observed_at not in doubtful]
 
 
 def _step(known: Known, row: Observation, fetcher: Fetcher) -> Step:
     step = step_of(known, row.observed_at, row.close, row.volume)
     step.row = row
     # What comes again as it is stored is believed, so a longer stretch of wrong days beside it is not.
-    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_seconded(known, row, fetcher)
+    step.is_anchor = known.stored.get(row.observed_at) == row.close or _is_confirmed_by_rival(
+        known, row, fetcher
+    )
     return step
 
 

@@ -84,15 +84,15 @@ def find(
 
     `provisional` are times of stored bars that were not final.
     """
-    again = [
+    repeated = [
         row
         for row in sorted(rows, key=lambda row: row.observed_at)
         if stored.get(row.observed_at, 0) > 0 and row.observed_at not in provisional
     ]
-    if all(stored[row.observed_at] == row.close for row in again):
+    if all(stored[row.observed_at] == row.close for row in repeated):
         return None
-    half_before = _half_a_place([stored[row.observed_at] for row in again])
-    half_after = _half_a_place([row.close for row in again])
+    half_before = _half_a_place([stored[row.observed_at] for row in repeated])
+    half_after = _half_a_place([row.close for row in repeated])
     pairs = [
         _Pair(
             row.observed_at,
@@ -100,7 +100,7 @@ def find(
             row.close,
             _NOISE + half_before / float(before) + half_after / float(row.close),
         )
-        for row in again
+        for row in repeated
     ]
     changed = [pair for pair in pairs if pair.before != pair.after]
     times = frozenset(pair.at for pair in changed)

@@ -103,12 +103,12 @@ def split_factor(size: float) -> int | None:
     return nearest if distance <= _SPLIT_TOLERANCE else None
 
 
-def known_split(known: Known, one: Step, other: Step) -> date | None:
+def known_split(known: Known, earlier: Step, later: Step) -> date | None:
     """The day of a known split, within a month of a step that is as large, of values that should not show it."""
     if not known.splits:
         return None
-    size = abs(log(one.value / other.value))
-    first, last = sorted((one.at.date(), other.at.date()))
+    size = abs(log(earlier.value / later.value))
+    first, last = sorted((earlier.at.date(), later.at.date()))
     for ex_on, shares in visible_splits(known):
         ratio = abs(log(shares))
         reach = SOON if ratio > QUESTIONED else timedelta(0)
@@ -120,7 +120,7 @@ def known_split(known: Known, one: Step, other: Step) -> date | None:
 
 def visible_splits(known: Known) -> Iterable[tuple[date, float]]:
     """Known splits that are told from the moves of any day."""
-    return (one for one in known.splits if abs(log(one[1])) >= _LEAST_KNOWN)
+    return (split for split in known.splits if abs(log(split[1])) >= _LEAST_KNOWN)
 
 
 def least_step(shares: float) -> float:

@@ -18,7 +18,7 @@ from dagster._daemon.auto_run_reexecution.auto_run_reexecution import should_ret
 
 from pricing_pipeline.cli import dagster_runs
 from pricing_pipeline.defs import reports
-from pricing_pipeline.defs.reports import Told, is_step
+from pricing_pipeline.defs.reports import Observed, is_step
 from pricing_pipeline.demand.backfills import Backfill, Progress
 from pricing_pipeline.refresh.refresher import Refresher
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, NAV, QUOTE, Core
@@ -135,8 +135,8 @@ def test_g6_thirteen_years_arrive_to_the_last_digit_and_only_once(
 
 
 def test_g6_progress_is_told_in_tenths_and_not_too_often() -> None:
-    def told(done: int, at: float) -> Told:
-        return Told(Progress(1000, 1000 - done, 0), at)
+    def told(done: int, at: float) -> Observed:
+        return Observed(Progress(1000, 1000 - done, 0), at)
 
     assert is_step(None, Progress(1000, 1000, 0), 0.0), "that it has begun"
     assert not is_step(told(0, 0.0), Progress(1000, 901, 0), 60.0)

@@ -28,8 +28,8 @@ MUTANTS = (
     Mutant(
         "an answer that is cut short changes the basis of a history",
         "pricing_pipeline/prices/rebasing.py",
-        "_changed",
-        "one.is_asked and not is_restated",
+        "_has_changed",
+        "change.is_asked and not is_restated",
         "True",
         (_REBASING,),
     ),
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "another provider changes the basis of a history",
         "pricing_pipeline/prices/rebasing.py",
-        "turns",
+        "find_basis_changes",
         "if is_own",
         "if True",
         (_REBASING,),
@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "a high of ten times the close is believed",
         "pricing_pipeline/validation/fields.py",
-        "_alone",
+        "_fault_of_price",
         "if not least <= value <= most:",
         "if False:",
         (_FIELDS,),
@@ -167,8 +167,8 @@ MUTANTS = (
         "an open above its high is believed",
         "pricing_pipeline/validation/fields.py",
         "_sound",
-        'given["open"] > given["high"]',
-        'given["open"] > 100 * given["high"]',
+        'kept["open"] > kept["high"]',
+        'kept["open"] > 100 * kept["high"]',
         (_FIELDS,),
     ),
     Mutant(
