@@ -1,6 +1,6 @@
-"""Corporate actions: splits and dividends, stored beside prices and applied to them when they are read.
+"""Corporate actions: splits and dividends, stored beside prices and applied when prices are read.
 
-How they are applied is in db/functions/prices/history.sql; how a restated price is told, in plausibility.py.
+db/functions/prices/history.sql applies them; plausibility.py recognizes restated prices.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.validation.knowledge import ROUNDING, Known, Point, Verdict
 
 FINAL_AFTER = timedelta(hours=25)
-"""How long after the midnight UTC of its day a bar is final, wherever its exchange is: an hour after the day's end."""
+"""How long after the midnight UTC of its day a bar is final, for every exchange: an hour after the day's end."""
 _RECENT = timedelta(days=40)
-"""Bars older than that are not looked up among those that were not final."""
+"""Older bars are not looked up: they are final."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAction:
-    """A split or dividend as we believe it, since `recorded_at` (UTC), and who said so: a provider, or a person."""
+    """A split or dividend, believed since `recorded_at` (UTC), with its source: a provider, or a person."""
 
     action: CorporateAction
     provider: str
     call_id: int
     recorded_at: datetime
     entered_by: str | None
-    """Whoever entered it by hand; None when its provider told it. `reason` is theirs."""
+    """The person who entered it, for the `reason`; None when its provider reported it."""
     reason: str | None
 
 
@@ -61,9 +61,9 @@ def store(
     *,
     without: Collection[CorporateAction] = (),
 ) -> int:
-    """Store the actions that an answer brought of some symbols, but for some, within the caller's transaction.
+    """Store an answer's actions of some symbols, except those in `without`, within the caller's transaction.
 
-    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still holds.
+    Returns how many are new or corrected. Call it only for symbols whose tasks the claim still owns.
     """
     told_since = {symbol: day for symbol, day in sorted(answer.actions_since.items()) if symbol in symbols}
     rows = [_row(action) for action in answer.actions if action.symbol in symbols and action not in without]
@@ -81,7 +81,7 @@ def store(
 
 
 def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
-    """The answer, read with the splits that only a person is believed about where one has entered all of them."""
+    """The answer, read with its unconfirmed splits if a person has entered all of them."""
     if (unsure := answer.unconfirmed) is None:
         return answer
     parameters = {
@@ -102,7 +102,7 @@ def as_confirmed(connection: Connection, call: Call, answer: Answer) -> Answer:
 def doubted(
     connection: Connection, call: Call, answer: Answer, symbols: Collection[str]
 ) -> Mapping[CorporateAction, RejectedValue]:
-    """Dividends of the answer that cannot be true beside the stored prices, its own too, and why."""
+    """Dividends of the answer that cannot be true beside the stored prices and its own, with the reason."""
     dividends = {
         (dividend.symbol, dividend.ex_on): dividend
         for dividend in answer.actions
@@ -127,11 +127,11 @@ def refined(
     known: Mapping[str, Known],
     bases: Mapping[str, Adjustment] = {},
 ) -> dict[str, Known]:
-    """What is known of daily values, with their splits, those of the answer too, and which stored bars were not final.
+    """The known daily values, with their splits (those of the answer too) and the stored bars that were not final.
 
-    Where a history is divided by the splits until each value was recorded, its values are given here as the answer
-    should have them: divided by those since, too. `bases` are of symbols whose answers are on another basis than their
-    history, and what is known of those is given on it.
+    If a history is divided by the splits until each value was recorded, the values here are also divided by the splits
+    since then, as the answer should be. `bases` names symbols whose answer is on another basis than their history;
+    their known values are converted to it.
     """
     found_spans = {symbol: span for symbol, span in spans(answer.observations).items() if symbol in known}
     symbols = sorted(found_spans)
@@ -183,7 +183,7 @@ def refined(
 def _on_basis(
     about: Known, basis: Adjustment, splits: Sequence[tuple[date, float]], rows: Sequence[Observation]
 ) -> Known:
-    """What is known, as the answer should have it on its own basis. What differs by rounding alone is the answer's."""
+    """The known values on the answer's basis. If a value differs by rounding alone, the answer's is taken."""
     closes = {row.observed_at: row.close for row in rows}
 
     def converted(at: datetime, value: Decimal) -> Decimal:
@@ -201,7 +201,7 @@ def _on_basis(
 
 
 def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tuple[str, date]]:
-    """The splits of the answer that a person has taken back or replaced, by symbol and day."""
+    """The splits of the answer that a person has removed or replaced, by symbol and day."""
     rows = json.dumps([_row(action) for action in answer.actions if isinstance(action, Split)])
     parameters = {"data_type": call.data_type, "provider": call.provider, "actions": rows}
     refuted = connection.execute(query("actions.refuted"), parameters)
@@ -211,7 +211,7 @@ def _refuted(connection: Connection, call: Call, answer: Answer) -> frozenset[tu
 def _merge_splits(
     believed: Mapping[date, float], named: Mapping[date, float]
 ) -> tuple[tuple[date, float], ...]:
-    """Splits that are believed, and those that an answer tells beside them: the same one on its believed day."""
+    """Believed splits and those that the answer names; the same split counts once, on its believed day."""
     new = {
         day: shares
         for day, shares in named.items()
@@ -226,7 +226,7 @@ def _merge_splits(
 def _unnamed(
     believed: Mapping[date, float], named: Mapping[date, float], since: date | None, now: datetime
 ) -> tuple[tuple[date, float], ...]:
-    """Splits that are believed and that an answer which tells all splits after `since` does not tell."""
+    """Believed splits that an answer does not name, though it names all splits after `since`."""
     if since is None:
         return ()
     today = now.astimezone(UTC).date()
@@ -238,16 +238,16 @@ def _unnamed(
 
 
 def _are_same_split(day: date, shares: float, other_day: date, other_shares: float) -> bool:
-    """Whether splits of two days may be one: sources differ by some days about the first one."""
+    """Whether splits of two days may be the same: sources differ by some days about its first day."""
     return abs(other_day - day) <= SAME_ACTION and abs(other_shares / shares - 1) < 0.01
 
 
 def note_overlap(
     connection: Connection, call: Call, verdicts: Mapping[str, Verdict], stored: Collection[str]
 ) -> None:
-    """Record what daily bars said of days that are stored already, and which of those now stored are not final.
+    """Record how daily bars restated stored days, and which bars stored now are not final.
 
-    The history of what was restated by one ratio is fetched again by a duty, as are bars until they are final.
+    A duty fetches a history again if it was restated by one ratio, and bars until they are final.
     """
     restated = [
         {
@@ -282,7 +282,7 @@ def note_overlap(
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """When stored values were recorded: the newest, the last before the answer, and those that it brings again."""
+    """When stored values were recorded: the newest, the last before the answer, and those that the answer repeats."""
 
     newest: datetime | None
     earlier: datetime | None
@@ -316,7 +316,7 @@ def _of_later_shares(about: Known, recorded: _Recorded, splits: Mapping[date, De
 def read(
     connection: Connection, asset_class: str, symbol: str, as_of: datetime | None = None
 ) -> list[StoredAction]:
-    """The splits and dividends of an instrument, the newest first, as they were believed at `as_of` (None = now)."""
+    """The splits and dividends of an instrument, newest first, as believed at `as_of` (None = now)."""
     parameters = {"asset_class": asset_class, "symbol": symbol, "as_of": as_of}
     return [
         StoredAction(
@@ -336,7 +336,7 @@ def read(
 def untold_splits(
     connection: Connection, data_type: str, symbol: str, first_day: date, last_day: date
 ) -> list[Split]:
-    """Steps of prices as traded, between two days (both included), that look like a split of which nobody has told."""
+    """Steps of prices as traded, between two days (both included), that look like an unreported split."""
     parameters = {"data_type": data_type, "symbol": symbol, "first_day": first_day, "last_day": last_day}
     return [
         Split(symbol, row.ex_on, Decimal(row.new_shares), Decimal(row.old_shares))
@@ -346,9 +346,9 @@ def untold_splits(
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """An instrument of which splits are known, until a time (UTC), that its held values were not judged with yet.
+    """An instrument with new splits, known `until` a time (UTC), by which its quarantined values were not judged yet.
 
-    `data_types` are its daily ones. `by_whom` told the newest of the splits, and `why` names it.
+    `data_types` are its daily ones. `by_whom` reported the newest split, and `why` names it.
     """
 
     asset_class: str
@@ -360,7 +360,7 @@ class Unjudged:
 
 
 def unjudged(connection: Connection) -> list[Unjudged]:
-    """The instruments whose held values are to be judged anew, the longest waiting first; at most twenty."""
+    """The instruments whose quarantined values must be judged again, the longest waiting first; at most twenty."""
     return [
         Unjudged(row.asset_class, row.symbol, row.until, row.data_types or (), row.by_whom, row.why)
         for row in connection.execute(query("actions.unjudged"))
@@ -368,7 +368,7 @@ def unjudged(connection: Connection) -> list[Unjudged]:
 
 
 def note_judged(connection: Connection, instrument: Unjudged) -> None:
-    """Held values were judged with what was known: what came by one ratio is asked for once more."""
+    """Note that quarantined values were judged by known splits; histories divided by one ratio are fetched again."""
     parameters = {
         "asset_class": instrument.asset_class,
         "symbol": instrument.symbol,
@@ -385,9 +385,9 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 def enter(
     connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
 ) -> str:
-    """Enter what a person knows, as the owner: `added`, `replaced` (the other one is a revision) or `known_already`.
+    """Enter an action for a person, as the owner; returns `added`, `replaced` (the old is a revision) or `known_already`.
 
-    Its first trading day without it, `ex_on`, is a day of its exchange.
+    `ex_on`, the first trading day without it, is a day of its exchange.
     """
     parameters = {"new_shares": None, "old_shares": None, "cash": None, "currency": None} | _row(action)
     return str(
@@ -407,9 +407,9 @@ def remove(
     by: str,
     why: str | None = None,
 ) -> bool:
-    """Take back a split or dividend, as the owner; False when there is none. It stays as a revision.
+    """Remove a split or dividend, as the owner; False when there is none. It stays as a revision.
 
-    Its provider is not believed when it says the same again.
+    If its provider reports the same again, it is not believed.
     """
     parameters = {
         "asset_class": asset_class,

@@ -1,4 +1,4 @@
-"""Checked values as the columns that the functions of db/functions/prices/prices.sql take. Nothing is judged here."""
+"""Turn checked values into the columns that the functions of db/functions/prices/prices.sql take; judges nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, Known]) -> dict[str, object]:
-    """What `pricing.merge_prices` takes, an array for each column."""
+    """The arguments of `pricing.merge_prices`, an array for each column."""
     scales = [scale_of(row, about[row.symbol].scale) for row in rows]
 
     def amounts(price: Callable[[Observation], Decimal | None]) -> str | None:
@@ -48,7 +48,7 @@ def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, K
         "currencies": arrays.texts([row.currency for row in rows]),
         "volumes": arrays.plain([row.volume for row in rows]),
         "texts": arrays.texts([row.text for row in rows]),
-        # A history has one basis, which its newest value shares with every other.
+        # A history has one basis for all its values.
         "adjustments": arrays.plain([about[row.symbol].adjustment or row.adjustment for row in rows]),
         "qualities": arrays.texts([row.quality for row in rows])
         if any(row.quality for row in rows)
@@ -57,7 +57,7 @@ def price_columns(call: Call, rows: Sequence[Observation], about: Mapping[str, K
 
 
 def bar_columns(call: Call, observations: Sequence[Observation], about: Known) -> dict[str, object]:
-    """What `pricing.merge_bars` takes: the values of one symbol."""
+    """The arguments of `pricing.merge_bars`: the values of one symbol."""
     first = observations[0]
     common = {
         "symbol": first.symbol,
@@ -86,9 +86,9 @@ def bar_columns(call: Call, observations: Sequence[Observation], about: Known) -
 
 
 def new_bar_rows(call: Call, bars: Bars, about: Known, now: datetime) -> bytes | None:
-    """What `prices.copy_history` takes: bars of days of which none is stored, believed since `now`.
+    """The input of `prices.copy_history`: bars of days without stored values, believed since `now`.
 
-    None where the length of each price decides on its scale.
+    None if the scale of a price depends on its length.
     """
     exact = amounts_of(bars, about.scale)
     if exact is None:
@@ -117,9 +117,9 @@ def new_bar_rows(call: Call, bars: Bars, about: Known, now: datetime) -> bytes |
 
 
 def _kept_texts(bars: Bars, scales: Column) -> list[tuple[Column, copying.Values | None]]:
-    """The bars by the length of the spelling that is kept of each, and those spellings; None where none is.
+    """The bars grouped by the length of their kept spelling, with these spellings; None for bars without one.
 
-    What is kept is what `pricing.kept_text` keeps: no spelling of just the stored digits.
+    Like `pricing.kept_text`, it keeps no spelling that equals the stored digits.
     """
     import numpy as np
 

@@ -1,7 +1,6 @@
 """Years of one symbol's history as a pandas frame, column by column.
 
-What is read, and from where, is in price_reader.py.
-With an object for each row, or for each number on its way to a column, a frame took longer than the query behind it.
+price_reader.py reads it. With an object for each row or number, making the frame would take longer than its query.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ COLUMNS = {
 """Columns of a frame and their dtypes; objects are Decimals, or None."""
 
 _ENOUGH = Context(prec=30)
-"""Digits that hold any amount at any scale, whatever the caller has told decimal to round to."""
+"""Enough digits for any amount at any scale, whatever precision the caller has set for decimal."""
 _LEAST = -(2**63)
-"""Stands for an amount that is missing: no amount has so many digits."""
+"""Means a missing amount: no amount has so many digits."""
 _MISSING, _BETWEEN = b"\xff", b"\0"
 
 
@@ -55,7 +54,7 @@ def make_frame(
     call_ids: bytes | None,
     qualities: bytes | None,
 ) -> DataFrame:
-    """The frame of what a query of `db/queries/history.sql` gives by columns; each is None where there are no rows."""
+    """The frame of the columns of a query in `db/queries/history.sql`; each column is None if there are no rows."""
     from pandas import DataFrame
 
     index = _times(observed_at).rename("observed_at")
@@ -83,7 +82,7 @@ def _times(sent: bytes | None) -> DatetimeIndex:
 
 
 def _prices(sent: bytes | str | None, scales: Column, rows: int) -> Any:
-    """Amounts at their scales, or decimals as they are spelled."""
+    """Decimals from amounts with scales, or from text."""
     if not isinstance(sent, bytes):
         return _decimals(sent, rows)
     amounts = copying.read_bigints(sent)
@@ -102,7 +101,7 @@ def _prices(sent: bytes | str | None, scales: Column, rows: int) -> Any:
 
 
 def _decimals(spelled: str | None, rows: int) -> Any:
-    """Decimals with a space between two of them; nothing stands for one that is missing."""
+    """Decimals from a text with single spaces between them; an empty part means a missing one."""
     texts = spelled.split(" ") if rows and spelled is not None else []
     return _objects(
         map(Decimal, texts) if all(texts) else (Decimal(text) if text else None for text in texts), rows
@@ -116,7 +115,7 @@ def _objects(items: Iterable[object], rows: int) -> Any:
 
 
 def _texts(sent: bytes | None, rows: int) -> Any:
-    """Texts, which are mostly the same in all rows."""
+    """A column of texts, which are mostly the same in all rows."""
     import numpy as np
     from pandas import array
 

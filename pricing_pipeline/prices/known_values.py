@@ -1,4 +1,4 @@
-"""What is known of instruments beside which new values are judged: loaded from the database, and nothing decided."""
+"""Load the known values by which new values are judged; decides nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTHING: Mapping[datetime, Decimal] = {}
 
 
 def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
-    """What is known of the symbols that an answer has values of: what the values are judged by and stored with."""
+    """The known values of an answer's symbols; its values are judged by them and stored with them."""
     first_and_last = spans(observations)
     if not first_and_last:
         return {}
@@ -44,7 +44,7 @@ def load(connection: Connection, call: Call, observations: Iterable[Observation]
 def trading(
     connection: Connection, call: Call, observations: Sequence[Observation]
 ) -> Mapping[str, tuple[Traded, ...]]:
-    """The trading on the twenty stored days before those of an answer, by symbol; of those that have any."""
+    """The trading on the twenty stored days before an answer, by symbol; without symbols that have none."""
     if call.fetcher is not Fetcher.DAILY_BARS:
         return {}
     firsts = {symbol: first for symbol, (first, _) in spans(observations).items()}
@@ -104,7 +104,7 @@ def _known(
         anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
     if later_at is not None and later > 0:
         anchors.append(Point(later_at, to_decimal(later, later_scale)))
-    # Where a split is of that day, nobody knows of which shares the other one is: that is the rule of peers.
+    # On the day of a split, the peer may be in old or new shares: peers.py judges that.
     if kin_at is not None and kin > 0 and not peer_splits:
         anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
     return Known(

@@ -1,4 +1,4 @@
-"""Storing prices: latest ones, histories, and which days a provider has answered for."""
+"""Store prices: latest ones, histories, and the days that a provider has answered for."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def store(
 ) -> list[Stored]:
     """Store the checked values of one call within the caller's transaction.
 
-    Unchanged values write nothing, changed ones leave the old value in price_revisions, and nothing
-    is ever deleted. Call it only for symbols whose tasks the claim still holds. `known` is what
-    `known_values.load` gives; without it, it is loaded here.
+    An unchanged value writes nothing, a changed one leaves the old value in price_revisions, and nothing is ever
+    deleted. Call it only for symbols whose tasks the claim still owns. `known` is the result of `known_values.load`;
+    without it, it is loaded here.
     """
     if not observations:
         return []
@@ -51,7 +51,7 @@ def store(
 def _store_span(
     connection: Connection, call: Call, observations: Sequence[Observation], about: Known
 ) -> Stored:
-    """Store the values of one symbol's days: bars by columns are copied, if none of their days is stored."""
+    """Store the values of one symbol's days; bars in columns are copied if none of their days is stored."""
     symbol = observations[0].symbol
     if isinstance(observations, Bars) and not about.stored:
         named = {"data_type": call.data_type, "symbol": symbol, "currency": observations.currency}
@@ -74,8 +74,8 @@ def settle(
 ) -> tuple[int, int] | None:
     """Store the latest prices of a call, finish all its tasks and settle it, in one statement.
 
-    Returns how many values were added and how many revised; None, with nothing done, when the claim has lost any of
-    the tasks. Raises a DBAPIError, with nothing done, when a price is older than what is stored.
+    Returns how many values were added and how many revised. Returns None and does nothing if the claim has lost a task.
+    Raises a DBAPIError and does nothing if a price is older than the stored one.
     """
     parameters = {
         "ids": arrays.plain(call.task_ids),
@@ -94,14 +94,14 @@ def settle(
 
 
 def confirm(connection: Connection, data_type: str, symbols: Sequence[str]) -> None:
-    """A valid but empty answer: what is stored counts as confirmed now."""
+    """Note a valid but empty answer: the stored values count as confirmed now."""
     connection.execute(query("prices.confirm"), {"data_type": data_type, "symbols": list(symbols)})
 
 
 def cover(
     connection: Connection, data_type: str, symbols: Sequence[str], first_day: date, last_day: date
 ) -> None:
-    """Remember that the provider has answered for these days, today excepted."""
+    """Note that the provider has answered for these days, except today."""
     parameters = {"data_type": data_type, "first_day": first_day, "last_day": last_day}
     driver_rows(connection, driver_query("prices.cover"), parameters | {"symbols": arrays.texts(symbols)})
 
@@ -113,7 +113,7 @@ def cover_read(
     window: Window,
     unread: Mapping[str, frozenset[date]],
 ) -> None:
-    """Remember the days of an answer but for those, by symbol, whose value could not be read."""
+    """Note the days that an answer covers, except, by symbol, days whose value could not be read."""
     read = [symbol for symbol in symbols if symbol not in unread]
     cover(connection, data_type, read, window.start, window.end)
     for symbol in sorted(unread.keys() & symbols):

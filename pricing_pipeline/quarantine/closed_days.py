@@ -1,9 +1,8 @@
-"""Bars of days on which an exchange never trades: a Saturday's of New York. They are held, whatever they say.
+"""Doubt bars of days on which an exchange never trades, such as a Saturday of New York.
 
-Only Saturdays and Sundays are looked at, and only where the exchange has no session on that weekday within a year of
-it. So special sessions cost nothing where there are any, such as India's on Saturdays, though its calendar may not know
-the newest one. Currencies are left out: their week begins on Sunday evening. Holidays are no matter of this module:
-calendars learn of some too late.
+This module judges only Saturdays and Sundays, and only if the exchange has no session on that weekday within a year of
+the day. So India's special sessions on Saturdays are believed, even if its calendar does not know the newest one.
+Currencies are left out: their week begins on Sunday evening. Holidays are not judged: calendars learn of some too late.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 def doubt_closed_days(
     connection: Connection, call: Call, verdicts: Mapping[str, Verdict]
 ) -> dict[str, Verdict]:
-    """The verdicts, with bars of such days among what is held, but for those that a person has released."""
+    """The verdicts, in which bars of such days are doubted, unless a person has released them."""
     judged = dict(verdicts)
     if call.fetcher is not Fetcher.DAILY_BARS:
         return judged

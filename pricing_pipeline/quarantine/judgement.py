@@ -1,6 +1,6 @@
-"""What of an answer is believed: `plausibility.judge` with what the database knows, and what becomes of the rest.
+"""Judge an answer: apply `plausibility.judge` with values from the database, and explain the doubted values.
 
-Nothing is written here; settling.py stores what is believed and has the quarantine keep what is not.
+This module writes nothing. settling.py stores the believed values and quarantines the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_LEVEL = frozenset({Doubt.UNIT, Doubt.JUMP, Doubt.SPLIT})
 def judge_answer(
     connection: Connection, call: Call, observed: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Verdict]:
-    """What of the answer can be believed, by symbol. What was doubted before is looked up only where something is."""
+    """The verdict on each symbol of an answer. Earlier doubted values are looked up only for symbols in doubt."""
     judged = verdicts(call, observed, known)
     doubted = [symbol for symbol, verdict in judged.items() if verdict.doubted]
     if doubted:
@@ -61,7 +61,7 @@ def judge_answer(
 def with_proofs(
     connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Known]:
-    """What is known, with what may prove a doubted move: its trading, another provider. Of those that have any."""
+    """The known values, with evidence for doubted moves: trading, other providers. Only symbols that have evidence."""
     rivals = held_values.rivals(connection, call, rows)
     trading = known_values.trading(connection, call, rows)
     return {
@@ -71,7 +71,7 @@ def with_proofs(
 
 
 def verdicts(call: Call, observed: Iterable[Observation], known: Mapping[str, Known]) -> dict[str, Verdict]:
-    """What of the values can be believed, by symbol, without asking what was doubted before."""
+    """The verdict on each symbol, without a look at earlier doubted values."""
     is_latest = call.window is None
     return {
         symbol: judge(known[symbol], rows, call.fetcher, is_latest=is_latest)
@@ -80,7 +80,7 @@ def verdicts(call: Call, observed: Iterable[Observation], known: Mapping[str, Kn
 
 
 def is_level_doubted(verdict: Verdict | None) -> bool:
-    """Whether values are held for standing on another level than the others."""
+    """Whether values are doubted because they are on another level than the others."""
     return verdict is not None and any(doubt.kind in _OF_LEVEL for doubt in verdict.doubted)
 
 
@@ -90,9 +90,9 @@ def doubts(
     ids: Mapping[str, int],
     actions: Iterable[RejectedValue] = (),
 ) -> list[Doubted | RejectedValue | SymbolFailure]:
-    """All that must not be lost though it is not believed: single values, and symbols that were refused as a whole.
+    """All doubted values, which must not be lost, and the symbols that were refused as a whole.
 
-    `actions` are those of the answer that cannot be true.
+    `actions` are the corporate actions of the answer that cannot be true.
     """
     rejected = capped([value for value in (*answer.rejected, *actions) if value.symbol in ids])
     shown = {value.symbol for value in rejected}
@@ -105,7 +105,7 @@ def doubts(
 
 
 def note_unconfirmed(answer: Answer, verdicts: Mapping[str, Verdict]) -> None:
-    """Days that came divided by a split that is not confirmed are asked for again once a person has entered it."""
+    """Note days that came divided by an unconfirmed split: once a person enters the split, they are fetched again."""
     if answer.unconfirmed is None:
         return
     split = answer.unconfirmed.splits[0]
@@ -125,7 +125,7 @@ def unserved(
     changes: Mapping[str, BasisChange],
     asked: Container[str],
 ) -> list[SymbolFailure]:
-    """Symbols of which values came, and of which none serves; but for those of which all days are asked for instead."""
+    """Failures of symbols whose values cannot be used, except symbols whose whole history is fetched instead."""
     failures = []
     for symbol, verdict in verdicts.items():
         row = stored.get(symbol)
@@ -138,7 +138,7 @@ def unserved(
         if verdict.doubted:
             kind = FailureKind.IMPLAUSIBLE
             message = (
-                f"of {symbol} only values came that are held as implausible: {verdict.doubted[-1].reason}. "
+                f"all values of {symbol} are quarantined as implausible: {verdict.doubted[-1].reason}. "
                 "`pricing-pipeline quarantine list` shows them."
             )
         elif row is not None:

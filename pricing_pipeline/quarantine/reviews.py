@@ -1,7 +1,7 @@
-"""What becomes of held values: a person decides on one or a whole level, or a split becomes known that explains them.
+"""Decide on quarantined values: a person decides on one or a whole level, or a new split explains them.
 
-A released value is stored as a price, a rejected one stays out. Each decision is one statement and can be repeated.
-What is held, and why, is plausibility.py's and held_values.py's.
+A released value is stored as a price, a rejected one is not. Each decision is one statement and can be repeated.
+plausibility.py decides which values are quarantined, held_values.py keeps them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_CLAIM = UUID(int=0)
 
 
 def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Believe a value: store it exactly as it was held, with the provider and call that brought it.
+    """Release a value: store it exactly as it came, with the provider and call that brought it.
 
     It enters the history, and is the latest price if none is newer. A pair that was backing off is due at once.
     """
@@ -42,7 +42,7 @@ def release(engine: Engine, value_id: int, by: str, why: str | None = None) -> D
 
 
 def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> Decision:
-    """Keep a value out for good: when it comes again it is counted, and nobody is asked."""
+    """Reject a value for good: if it comes again it is counted, and nobody has to decide again."""
     (decision,) = decide(engine, [value_id], "rejected", by, why)
     return decision
 
@@ -50,14 +50,14 @@ def reject(engine: Engine, value_id: int, by: str, why: str | None = None) -> De
 def decide(
     engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None = None
 ) -> list[Decision]:
-    """Have values `released` or `rejected`: all of them, or none."""
+    """Make values `released` or `rejected`: all of them, or none."""
     return transact(engine, lambda connection: held_values.decide(connection, ids, decision, by, why))
 
 
 def decide_level(
     engine: Engine, value_id: int, decision: str, by: str, why: str | None = None
 ) -> list[Decision]:
-    """Have all values `released` or `rejected` that are held with this one, on the same level."""
+    """Make a value `released` or `rejected`, and all quarantined values on its level."""
 
     def work(connection: Connection) -> list[Decision]:
         return held_values.decide(connection, held_values.level(connection, value_id), decision, by, why)
@@ -66,10 +66,10 @@ def decide_level(
 
 
 def judge_anew(engine: Engine) -> list[Decision]:
-    """Judge what is held of instruments of which a split has become known: a person or a source has told it.
+    """Judge quarantined values again after a person or a source has reported a split of their instrument.
 
-    What it explains is stored; what it shows to be the stored values once more stays out; the rest waits on. A past
-    that came by one ratio is asked for once more. Returns what was decided.
+    Values that the split explains are stored; repetitions of stored values are rejected; the others keep waiting. A
+    history that came divided by one ratio is fetched once more. Returns the decisions.
     """
     decisions = []
     with engine.connect() as connection:
@@ -79,11 +79,11 @@ def judge_anew(engine: Engine) -> list[Decision]:
             decisions += transact(engine, partial(_judge_instrument, instrument))
         except DBAPIError as error:
             if is_conflict(error):
-                continue  # its turn comes again
+                continue  # the next round judges it
             if not is_refusal(error):
                 raise
             _LOG.warning(
-                "what is held of %s stays so, for it cannot be stored: %s",
+                "quarantined values of %s stay quarantined, because they cannot be stored: %s",
                 instrument.symbol,
                 reason(error),
             )
@@ -111,9 +111,9 @@ def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> l
 def _judged(
     connection: Connection, values: Sequence[HeldValue], fetcher: Fetcher, now: datetime
 ) -> tuple[list[int], list[int]]:
-    """The ids of the values that are believed now, and of those that are the stored ones of later shares.
+    """The ids of the values that are believed now, and of those that repeat stored values in later shares.
 
-    They are judged among what is stored around them, as if one answer had brought both.
+    They are judged together with the stored values around them, as if one answer had brought both.
     """
     rows = {value.value_id: observation for value in values if (observation := value.observation) is not None}
     if not rows:
@@ -129,13 +129,13 @@ def _judged(
 
 def _look(connection: Connection, call: Call, observed: list[Observation]) -> Verdict:
     (symbol,) = {row.symbol for row in observed}
-    # They are judged as an answer that should have named every split of its days.
+    # They are judged like an answer that should have named every split of its days.
     first = min(row.observed_at for row in observed).date()
     answer = Answer(observations=observed, actions_since={symbol: first - timedelta(days=1)})
     known = actions.refined(connection, call, answer, known_values.load(connection, call, observed))
     about = (known | judgement.with_proofs(connection, call, observed, known))[symbol]
     if not (about.anchors or about.stored):
-        return Verdict()  # with nothing to compare them with, they would believe each other
+        return Verdict()  # with nothing stored to compare with, they would confirm each other
     times = {row.observed_at for row in observed}
     basis = about.adjustment or Adjustment.RAW
     around = [
@@ -153,7 +153,7 @@ def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
 
 
 def _call(value: HeldValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
-    """A call that would have brought these values, as far as judging needs it: it holds no task."""
+    """A call that could have brought these values, as far as judging needs it: it has no task."""
     days = [row.observed_at.date() for row in rows]
     return Call(
         id=value.call_id,
