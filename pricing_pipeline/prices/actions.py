@@ -385,7 +385,7 @@ def classes(connection: Connection, symbol: str) -> list[str]:
 def enter(
     connection: Connection, asset_class: str, action: CorporateAction, by: str, why: str | None = None
 ) -> str:
-    """Enter an action for a person, as the owner; returns `added`, `replaced` (the old is a revision) or `known_already`.
+    """Enter an action for a person, as the owner; returns `added`, `replaced` or `known_already`.
 
     `ex_on`, the first trading day without it, is a day of its exchange.
     """
