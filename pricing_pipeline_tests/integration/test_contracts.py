@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from pricing_pipeline.db.advisory_lock import advisory_lock
 from pricing_pipeline.demand import schedules, staleness
 from pricing_pipeline.domain.answers import FailureKind
-from pricing_pipeline.errors import LockHeld, ReadReplica
+from pricing_pipeline.errors import LockUnavailable, ReadReplica
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import (
     DAILY,
@@ -101,7 +101,7 @@ def test_contract_03_periodic_work_never_runs_beside_itself(core: Core, patient:
     assert "prune" in staleness.run_duties(patient), "the lock is free though the other one failed"
     with (
         advisory_lock(core.engine, "a sync"),
-        pytest.raises(LockHeld),
+        pytest.raises(LockUnavailable),
         advisory_lock(core.engine, "a sync"),
     ):
         pass
