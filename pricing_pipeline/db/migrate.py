@@ -25,7 +25,8 @@ _PATIENCE = "30s"
 def upgrade(owner_url: str) -> None:
     """Migrate the database at `owner_url`, deploy the functions and give each role its rights, in one transaction.
 
-    The roles themselves, with their timeouts, are made first if this role may do that. A role that is still missing is skipped.
+    The roles themselves, with their timeouts, are made first if this role may do that. A role that is still missing is
+    skipped.
 
     It is safe to repeat, and to run from several processes at once: the second waits for the first and then does
     nothing. Raises DatabaseError if the server cannot be reached, or if this version cannot upgrade the database's

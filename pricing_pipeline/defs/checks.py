@@ -1,6 +1,6 @@
-"""Asset checks of latest prices and of the histories behind them. They run on a schedule of their own, not in each run.
+"""Asset checks of latest prices and of their histories. They run on their own schedule, not in each run.
 
-All belong to `latest_price`, which no run materializes: those of `price_history` would be steps of every backfill.
+All belong to `latest_price`, which no run materializes: checks of `price_history` would be steps of every backfill.
 """
 
 import re
@@ -41,7 +41,7 @@ RowT = TypeVar("RowT", bound=_OfType)
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What a check says of one data type. It passes without a fault; a grave one is an error, not a warning."""
+    """The result of a check for one data type. A fault fails it as a warning, a grave fault as an error."""
 
     sentence: str
     numbers: Metadata
@@ -51,7 +51,7 @@ class _Verdict:
 
 @dataclass(frozen=True)
 class _Check:
-    """A check of each data type that it applies to: its name, what to do when it fails, and how it judges."""
+    """A check of data types: its name, the section about its failure, the types it applies to, and its rule."""
 
     name: str
     description: str
@@ -110,21 +110,21 @@ def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     if row.missing:
         sentence = (
             f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
-            "and were not asked for or failed. `pricing-pipeline backfill` fetches what can be had."
+            "and were not asked for or failed. `pricing-pipeline backfill` fetches them, if a provider has them."
         )
     else:
         sentence = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
     if is_poor:
         sentence += (
-            f" Of {none} more their provider has none, which is much: another one may have them, or an instrument "
-            "follows a wrong calendar. `pricing-pipeline gaps SYMBOL` lists a symbol's."
+            f" For {none} more, which is a lot, their provider has no value: another provider may have it, or an "
+            "instrument has a wrong calendar. `pricing-pipeline gaps SYMBOL` lists the gaps of a symbol."
         )
     if row.without_calendar:
-        sentence += f" {row.without_calendar} symbols have no trading calendar, so theirs are not known."
+        sentence += f" {row.without_calendar} symbols have no trading calendar, so their gaps are not known."
     if row.calendar_ended:
         sentence += (
-            f" Of {row.calendar_ended} symbols trading days are known up to a day in the past only; gaps since then "
-            "are not. A newer exchange-calendars may know more."
+            f" The trading days of {row.calendar_ended} symbols are known only up to a past day, and gaps since then "
+            "are not. A newer exchange-calendars may know them."
         )
     return sentence
 
@@ -146,7 +146,7 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
             )
         if untold:
             sentence += (
-                f" {len(untold)} step(s) of the last year look like splits that nobody told, such as {untold[0]}: "
+                f" {len(untold)} step(s) of the last year look like unreported splits, such as {untold[0]}: "
                 "adjusted histories jump there until `pricing-pipeline actions add` enters them."
             )
         is_fault = row.quarantined > 0 or bool(untold)
@@ -162,16 +162,16 @@ def _agreement(connection: Connection, names: Sequence[str]) -> dict[str, _Verdi
             numbers["worst_factor"] = dg.MetadataValue.float(round(row.worst, 4))
         if not row.compared:
             return _Verdict(
-                "Nothing to compare: no symbol has prices of two providers of the same day, and none was asked about "
-                "a quarantined value.",
+                "Nothing to compare: no symbol has prices of two providers for the same day, and no second provider "
+                "was asked about a quarantined value.",
                 numbers,
             )
         if not row.apart:
             return _Verdict(
-                f"Two providers told a price of {row.compared} of the symbols, and they agree.", numbers
+                f"{row.compared} of the symbols have prices of two providers, and they agree.", numbers
             )
         sentence = (
-            f"Two providers told a price of {row.compared} of the symbols, and of {row.apart} they are more than a "
+            f"{row.compared} of the symbols have prices of two providers, and {row.apart} of them are more than a "
             f"tenth apart, the worst by a factor of {row.worst:.3g}."
         )
         return _Verdict(sentence, numbers, True, (row.worst or 0.0) >= 2.0)
@@ -223,14 +223,14 @@ CHECKS = (
     ),
     _Check(
         "gaps",
-        "No symbol lacks a trading day of the last year, by its own calendar, that could still be fetched.",
+        "No symbol lacks a trading day of the last year that could still be fetched, by its own calendar.",
         "a-history-has-gaps",
         _is_daily,
         _gaps,
     ),
     _Check(
         "outliers",
-        "No value that a provider sent waits for a person's decision, and no price steps like an untold split.",
+        "No quarantined value waits for a person's decision, and no price steps like an unreported split.",
         "values-are-quarantined",
         _is_price,
         _outliers,
@@ -271,10 +271,10 @@ def _evaluations(
     data_types: Sequence[str],
     has_result: Callable[[dg.AssetCheckKey], bool],
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """A check of some data types as it is now.
+    """The evaluations of a check for some data types now.
 
-    What was never fetched does not pass: nothing of it is right. As long as nothing is wrong with it, either, and
-    nothing was told before, nothing is: Dagster shows it as not evaluated. What was told before would stand.
+    A type that was never fetched does not pass. If it has no fault and no earlier result, it gets none: Dagster shows
+    the check as not evaluated. If it has an earlier result, a new one must replace it.
     """
     fetched = quality.fetched(connection, data_types)
     for name, verdict in check.judge(connection, data_types).items():
@@ -285,7 +285,7 @@ def _evaluations(
 
 
 def _never_fetched(verdict: _Verdict) -> _Verdict:
-    """What is said of a type that was never fetched."""
+    """The result for a type that was never fetched."""
     return replace(
         verdict,
         sentence=f"{verdict.sentence} {_NEVER}",
@@ -295,12 +295,12 @@ def _never_fetched(verdict: _Verdict) -> _Verdict:
 
 
 def on_time_evaluations(connection: Connection, data_types: Sequence[str]) -> list[dg.AssetCheckEvaluation]:
-    """The check on_time of some data types as it is now, for the sensor that sees them turn."""
+    """The check on_time of some data types now, for the sensor that sees them become late or fresh."""
     return list(_evaluations(connection, CHECKS[0], data_types, lambda key: True))
 
 
 def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
-    """Whether there is a result of a check; Dagster shows the last one until there is another."""
+    """Whether a check has a result; Dagster shows the last one until the next."""
     summaries = instance.event_log_storage.get_asset_check_summary_records([key])
     return any(summary.last_completed_check_execution_record for summary in summaries.values())
 
@@ -308,7 +308,7 @@ def _has_result(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> bool:
 def _report_unwatched(
     connection: Connection, instance: dg.DagsterInstance, data_types: Sequence[str]
 ) -> None:
-    """Say of types that nobody watches that this is why their prices get older."""
+    """Report that types have no viewers, so that their prices get older."""
     fetched = quality.fetched(connection, data_types)
     for row in freshness.measure(connection, data_types):
         if not row.watched:
@@ -322,9 +322,9 @@ def _report_unwatched(
 
 @cache
 def what_to_do(anchor: str) -> dg.MetadataValue:
-    """The section of the operations page for a check, read where the check failed; its name where the page is not.
+    """The section of the operations page for a failed check; only its name if the page is not installed.
 
-    The Dagster UI shows it behind a link. Its own links lead nowhere there, so only their words stay.
+    The Dagster UI shows it behind a link. The section's own links do not work there, so only their words stay.
     """
     named = dg.MetadataValue.text(f"{_GUIDE}#{anchor}")
     if not _PAGE.is_file():
@@ -379,8 +379,8 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
                     description=evaluation.description,
                     metadata=evaluation.metadata,
                 )
-        # Dagster shows a check as not evaluated once its asset has been materialized in another run than the check's:
-        # of a quote half a minute later. Latest prices are materialized without a run, so these stay in sight.
+        # Once its asset is materialized in another run, Dagster shows a check as not evaluated: for a quote, half a
+        # minute later. Latest prices are materialized without a run, so results without a run stay visible.
         for evaluation in evaluated:
             context.instance.report_runless_asset_event(evaluation)
 
@@ -388,7 +388,7 @@ def price_checks(snapshot: RegistrySnapshot) -> dg.AssetChecksDefinition:
 
 
 def check_schedule(snapshot: RegistrySnapshot) -> dg.ScheduleDefinition:
-    """Check every hour once there is anything to check."""
+    """The schedule that runs all checks every hour, if anything is watched or stored."""
     job = dg.define_asset_job(
         CHECKS_JOB,
         selection=dg.AssetSelection.checks_for_assets(*(latest_key(name) for name in snapshot.names())),

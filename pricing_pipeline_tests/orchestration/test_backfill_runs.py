@@ -342,7 +342,7 @@ def test_g3_g6_the_current_month_means_what_is_watched_or_held_now(
     assert stage.backfill(QUOTE, first=month, last=month, config={"symbols": ["AAPL"]}).success
     assert [call["symbols"] for call in sandbox.calls()] == [["AAPL"]]
     run = stage.backfill(FX, first=month, last=month)
-    assert warnings(stage, run) == ["fx_rate: nobody watches or holds any that can be fetched now"]
+    assert warnings(stage, run) == ["fx_rate: no watched or held pair can be fetched now"]
     audit(core)
 
 
@@ -366,7 +366,7 @@ def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
     month = datetime.now(UTC).strftime("%Y-%m-01")
     run = stage.backfill(QUOTE, first=month, last=month, raise_on_error=False)
     assert why(run) == (
-        "1 of 2 of equity_quote that are watched or held could not be fetched:"
+        "1 of 2 watched or held pairs of equity_quote could not be fetched:"
         " `pricing-pipeline queue list --status failed` shows why."
     )
     assert core.latest("AAPL") is not None
