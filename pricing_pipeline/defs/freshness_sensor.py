@@ -1,4 +1,4 @@
-"""The sensor `report_freshness`: says of each watched data type that its latest prices are fresh."""
+"""The sensor `report_freshness`: reports that the latest prices of watched data types are fresh."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,29 +18,29 @@ from pricing_pipeline.demand import drains, freshness
 from pricing_pipeline.prices import quality
 
 _REPORTED_AT_LEAST_SECONDS = 30.0
-# Two ticks that are to be 30 s apart can come a little less than that apart.
+# Two ticks 30 s apart may come a little earlier.
 _TICK_JITTER_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class _Reported:
-    """The cursor of the freshness sensor: when each type was last reported fresh, in Unix seconds; which were late."""
+    """The cursor of the freshness sensor: when each type was last reported, in Unix seconds, and the late types."""
 
     at: dict[str, cursors.Moment]
     late: list[str]
 
 
 def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Materializes latest prices, without a run, while all that is watched is on time; silent otherwise."""
+    """The sensor that materializes latest prices, without a run, while all watched pairs are on time."""
     ttls = {kind.data_type: kind.default_ttl_minutes * 60.0 for kind in snapshot.data_types}
 
     @dg.sensor(
         name="report_freshness",
         minimum_interval_seconds=EVERY_LOOP,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says of each watched data type, at once and then about every half TTL, that prices are fresh and "
-        "none is late. Otherwise it says nothing, and the freshness policy warns and then fails. "
-        "When a type turns late, and when it is on time again, it evaluates the check on_time at once.",
+        description="Reports for each watched data type, at once and then about every half TTL, that prices are fresh "
+        "and none is late. Otherwise it reports nothing, and the freshness policy warns and then fails. "
+        "When a type becomes late, or is on time again, it evaluates the check on_time at once.",
     )
     def sensor(
         context: dg.SensorEvaluationContext, database: PricingDatabase
@@ -57,7 +57,7 @@ def report_freshness(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
         calm = [
             r for r in ready if not 0 <= now - reported.at.get(r.data_type, 0.0) < _pause(ttls[r.data_type])
         ]
-        # A type in trouble is forgotten, so that it is reported at once when it is calm again.
+        # A type in trouble is dropped from the cursor, so that it is reported at once when it is fresh again.
         troubled = {row.data_type for row in rows if not (row.is_calm or row.is_merely_due)}
         kept = {name: at for name, at in reported.at.items() if name in ttls and name not in troubled}
         return dg.SensorResult(
@@ -81,9 +81,9 @@ def _calm(database: PricingDatabase, row: freshness.Freshness) -> dg.AssetMateri
             shown |= sample_table(connection, row.data_type)
             shown |= freshness_plot(quality.served(connection, row.data_type))
             shown |= price_plot(quality.portrait(connection, row.data_type))
-    except DBAPIError as error:  # a plot must not keep this type, or another, from being reported
+    except DBAPIError as error:  # a failed plot must not stop the report of this type or another
         shown["not_shown"] = dg.MetadataValue.text(
-            f"what the database refuses to show now: {error.orig}"[:500]
+            f"the database cannot show the plots now: {error.orig}"[:500]
         )
     return dg.AssetMaterialization(
         latest_key(row.data_type), metadata={"reason": describe_service(row), **serving(row), **shown}

@@ -1,4 +1,4 @@
-"""Telling Dagster what was done, as it is done: a crash late in a run must not lose the story of its work."""
+"""Report work to Dagster while it is done: a crash late in a run must not lose the report of earlier work."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LATE_ROWS = 5
 class Reporter:
     """Writes a run's events: of histories, materializations of documents, observations of latest prices.
 
-    A month of a history is materialized, which Dagster paints as filled, when no instrument lacks a day of it that can
-    be fetched by then. What comes of it before that is observed. Of types `without_history` none lacks anything.
+    A month of a history is materialized, which Dagster shows as filled, when no instrument lacks a day of it that can
+    be fetched. Before that, new values of the month are observed. Types `without_history` lack nothing.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Reporter:
         self._reported_documents: set[str] = set()
 
     def report(self, tallies: Sequence[Tally]) -> None:
-        """Report what was done since the last time, one data type after the other."""
+        """Report the work since the last report, one data type after the other."""
         with self._engine.connect() as connection:
             served = {
                 row.data_type: row for row in freshness.measure(connection, [t.data_type for t in tallies])
@@ -74,7 +74,7 @@ class Reporter:
             newest = max(tally.months, default=None)
             for month in months[tally.data_type]:
                 counted = stored[tally.data_type].get(month)
-                # What was done for all its months would look as if it were of each.
+                # The counts are of all months together, so only one month gets them.
                 metadata = {**work, **sizes[tally.data_type]} if month == newest else {}
                 metadata |= {"rows": dg.MetadataValue.int(tally.months[month])}
                 is_now = month == newest and tally.data_type in self._without_history
@@ -92,7 +92,7 @@ class Reporter:
                     )
                 )
             if not tally.latest_calls:
-                continue  # spans of days say nothing about latest prices
+                continue  # calls for spans of days bring no latest prices
             self._context.log_event(
                 dg.AssetObservation(
                     latest_key(tally.data_type),
@@ -106,9 +106,9 @@ class Reporter:
             )
 
     def finish_months(self) -> None:
-        """Report months that are filled by now, and the row counts of those that took long to count.
+        """Report the months that are filled by now, and the row counts that take long.
 
-        For the end of a drain. It may have done a backfill's work whose own run was killed, and reports no more.
+        Call it at the end of a drain. The drain may have done the work of a backfill whose own run was killed.
         """
         with self._engine.connect() as connection:
             for name in self._unsized - self._unfinished.keys():
@@ -125,9 +125,9 @@ class Reporter:
         self._unsized.clear()
 
     def _months_to_report(self, tally: Tally) -> list[date]:
-        """The newest month each time, older ones once in a run: a backfill touches all its months all the time.
+        """The newest month each time, and older months once in a run: a backfill changes all its months all the time.
 
-        None when `report_months` is about to tell all of them.
+        None if `report_months` is about to report all of them.
         """
         if tally.data_type in self._to_report:
             return []
@@ -151,7 +151,7 @@ class Reporter:
         )
 
     def steps(self, data_type: str) -> Callable[[Progress], None]:
-        """A function that logs how far work is every few seconds, however long it waits: a run that is silent hangs."""
+        """A function that logs progress every few seconds, also while work waits: a silent run counts as hanging."""
         last = 0.0
 
         def say(progress: Progress) -> None:
@@ -167,10 +167,10 @@ class Reporter:
         return say
 
     def progress(self, backfill: Backfill) -> Callable[[Progress], None]:
-        """A function that logs a backfill's progress every few seconds. `report_months` follows its end.
+        """A function that logs a backfill's progress every few seconds. Call `report_months` at the end.
 
-        At its begin, at its end and at tenths between them it observes the history, too: that is what the asset's page
-        and its plots show while no month has been reported yet.
+        At the start, at the end and at each tenth it also observes the history: the asset's page and its plots show
+        this while no month has been reported.
         """
         say = self.steps(backfill.data_type)
         observed: Observed | None = None
@@ -192,7 +192,7 @@ class Reporter:
         return log
 
     def report_months(self, backfill: Backfill, window: Window) -> None:
-        """Report every month that a backfill touched with all rows it holds now, months without trading too."""
+        """Report every month of a backfill with its row count now, also months without trading."""
         months = months_of(window)
         end = months_after(months[-1], 1) - timedelta(days=1)
         with self._engine.connect() as connection:
@@ -207,9 +207,9 @@ class Reporter:
         self._to_report.discard(backfill.data_type)
 
     def report_unfillable(self, data_type: str, window: Window, why: str) -> None:
-        """Report the months of a type as they are, where none of its past can be fetched.
+        """Report the months of a type as they are, if none of its history can be fetched.
 
-        None of them lacks anything, and Dagster takes a backfill for failed while a month of it was never reported.
+        They lack nothing, and Dagster counts a backfill as failed while one of its months was never reported.
         """
         months = months_of(window)
         with self._engine.connect() as connection:
@@ -222,7 +222,7 @@ class Reporter:
             self._report_month(data_type, month, metadata, is_filled=True)
 
     def report_documents(self, data_type: str, confirmed: int) -> None:
-        """Report that a run's documents are as new as can be; a drain may have brought them, or nobody watches any."""
+        """Report that a run's documents are up to date; a drain may have fetched them, or nobody watches any."""
         if data_type in self._reported_documents:
             return
         metadata: Metadata = {"pairs_confirmed": dg.MetadataValue.int(confirmed)}
@@ -231,7 +231,7 @@ class Reporter:
         self._context.log_event(dg.AssetMaterialization(document_key(data_type), metadata=metadata))
 
     def cancelled(self, backfill: Backfill) -> int:
-        """How many tasks of a backfill people have called off."""
+        """How many tasks of a backfill were cancelled."""
         with self._engine.connect() as connection:
             return backfills.cancelled(connection, backfill.id)
 
@@ -270,14 +270,14 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was last observed of a backfill, and when by the process's monotonic clock, in seconds."""
+    """The last observed progress of a backfill, and its time by the monotonic clock, in seconds."""
 
     progress: Progress
     at: float
 
 
 def is_step(observed: Observed | None, progress: Progress, now: float) -> bool:
-    """Whether a backfill's progress is worth an event: its begin and end, and between them a tenth more.
+    """Whether a backfill's progress is worth an event: its start, its end, and each tenth between them.
 
     Tenths are at least 20 s apart, so that a backfill has a dozen events at most, and a quick one two.
     """
@@ -301,12 +301,12 @@ def _how_far(backfill: Backfill, progress: Progress) -> Metadata:
 
 
 def month_metadata(rows: int, symbols: int) -> Metadata:
-    """What a partition of history holds."""
+    """The size of a partition of history."""
     return {**_month_size(rows), "symbols": dg.MetadataValue.int(symbols)}
 
 
 def asset_size(connection: Connection, data_type: str, *, is_once: bool = False) -> Metadata:
-    """The row count that Dagster shows as the whole history's; nothing rather than a guess."""
+    """The row count that Dagster shows for the whole history; none if it is not exact."""
     rows = quality.total_rows(connection, data_type, is_once=is_once)
     return {} if rows is None else {"dagster/row_count": dg.MetadataValue.int(rows)}
 
@@ -320,13 +320,13 @@ def _lacking_metadata(lacking: quality.Lacking) -> Metadata:
         return {}
     sentence = (
         f"{lacking.symbols} of {lacking.instruments} instruments lack days of this month, so it does not count as "
-        "filled. A backfill of all symbols asks for them."
+        "filled. A backfill of all symbols fetches them."
     )
     return {"not_filled": dg.MetadataValue.text(sentence)}
 
 
 def serving(row: freshness.Freshness | None) -> Metadata:
-    """How the watched pairs of a data type are served."""
+    """The freshness of a data type's watched pairs."""
     if row is None:
         return {}
     metadata: Metadata = {
@@ -342,7 +342,7 @@ def serving(row: freshness.Freshness | None) -> Metadata:
 
 
 def describe_service(row: freshness.Freshness) -> str:
-    """How a data type serves its viewers, in a sentence."""
+    """The freshness of a data type's watched pairs, in a sentence."""
     if not row.watched:
         return "Nobody watches this type."
     counts = {
@@ -358,14 +358,14 @@ def describe_service(row: freshness.Freshness) -> str:
         sentence += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
     if not row.is_on_time:
         sentence += (
-            " `pricing-pipeline why SYMBOL` says of each why, `pricing-pipeline status` which provider is throttled or "
-            "out of quota."
+            " `pricing-pipeline why SYMBOL` explains each, and `pricing-pipeline status` shows which provider is "
+            "throttled or out of quota."
         )
     return sentence
 
 
 def why_late(connection: Connection, row: freshness.Freshness) -> Metadata:
-    """Why the prices that viewers have waited for longest are late; nothing when none is."""
+    """A table of the pairs that are late for longest, with the reasons; none if no pair is late."""
     if not row.late:
         return {}
     cells: list[list[object]] = [
@@ -403,12 +403,12 @@ def _document_table(rows: Sequence[documents.SampleDocument]) -> Metadata:
 
 
 def named_table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Metadata:
-    """A table under its name; nothing without rows."""
+    """A table under its name; none without rows."""
     return {name: table(header, rows)} if rows else {}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
-    """A table as Dagster shows one. Numbers stay numbers, whatever else is text."""
+    """A table for Dagster. Numbers stay numbers, all other cells become text."""
 
     def shown(cell: object) -> str | int | float:
         return cell if isinstance(cell, (int, float)) else str(cell)

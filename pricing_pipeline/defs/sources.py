@@ -1,6 +1,6 @@
-"""What the sources of lineage say of themselves: who watches what, and what stops each provider.
+"""Report on the sources of lineage: the subscriptions, and the state of each provider.
 
-A sensor observes them, for no run sees a provider that nobody may call, or a watcher whose prices are fresh.
+A sensor observes them, because no run sees a provider that may not be called, or a viewer whose prices are fresh.
 """
 
 from collections.abc import Sequence
@@ -23,29 +23,29 @@ from pricing_pipeline.settings import load_settings
 
 _EVERY_SECONDS = 30
 _COUNTED_EVERY_SECONDS = 300.0
-"""How often units are told of a provider that goes on as before."""
+"""How often the units of a provider are reported while its state does not change."""
 BIGGEST = 10
-"""Clients in the table of the biggest."""
+"""How many clients the table of the biggest has."""
 _MOMENTARY = "rate_limited"
-"""A state that comes and goes within a window of the limit: no news."""
+"""A state that comes and goes within a window of the limit: it is not reported."""
 
 
 @dataclass(frozen=True)
 class _Reported:
-    """The cursor of the sensor: the counts told last; of each provider what was told, and when in Unix seconds."""
+    """The cursor of the sensor: the last reported counts, and the last report on each provider with its Unix time."""
 
     watching: list[tuple[str | None, str | None, int]]
     providers: dict[str, tuple[list[Any], cursors.Moment]]
 
 
 def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
-    """Observes what is watched when it changes, and providers when they stop, go on, or have spent more."""
+    """The sensor that observes subscriptions when they change, and providers when their state or use changes."""
 
     @dg.sensor(
         name="report_sources",
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Says who watches what, when that changes; and of each provider what stops it, and how much of its "
+        description="Reports the subscriptions when they change, and for each provider its state and how much of its "
         "limits is used.",
     )
     def sensor(
@@ -86,7 +86,7 @@ def report_sources(snapshot: RegistrySnapshot) -> dg.SensorDefinition:
 
 
 def watching_metadata(watching: Sequence[Watching]) -> Metadata:
-    """Counts over all, by data type and of the biggest clients."""
+    """Counts in total, by data type, and of the clients with the most subscriptions."""
     total = next(row for row in watching if row.data_type is None and row.user_id is None)
     types = [row for row in watching if row.data_type is not None]
     return {
@@ -114,7 +114,7 @@ def _biggest(watching: Sequence[Watching]) -> list[Watching]:
 
 
 def provider_metadata(standing: Standing) -> Metadata:
-    """What stops a provider, and what it has left, in words."""
+    """The state of a provider, and its used units and quota, in words."""
     return {
         "state": dg.MetadataValue.text(standing.words),
         "units": dg.MetadataValue.text(standing.units_words),
@@ -123,7 +123,7 @@ def provider_metadata(standing: Standing) -> Metadata:
 
 
 def asked_at(provider: str, base_url: str) -> Metadata:
-    """Where calls to a provider go: to itself, or to the sandbox."""
+    """Where calls to a provider go: to the provider, or to the sandbox."""
     settings = load_settings()
     if not settings.sandbox:
         return {"asked_at": dg.MetadataValue.text(base_url)}
