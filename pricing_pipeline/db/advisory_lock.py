@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from pricing_pipeline.db.query_loader import query
-from pricing_pipeline.errors import DatabaseError, LockUnavailable, LockLost
+from pricing_pipeline.errors import DatabaseError, LockLost, LockUnavailable
 
 
 class AdvisoryLock:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from pricing_pipeline.db.advisory_lock import advisory_lock
-from pricing_pipeline.errors import LockUnavailable, LockLost
+from pricing_pipeline.errors import LockLost, LockUnavailable
 from pricing_pipeline_tests.fixtures.database import bare_template
 from pricing_pipeline_tests.support.patience import wait_until
 
