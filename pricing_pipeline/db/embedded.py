@@ -1,12 +1,11 @@
-"""The PostgreSQL server that we run ourselves: making its cluster, starting it, stopping it, reaching it.
+"""The PostgreSQL server that we run ourselves: make its cluster, start it, stop it, connect to it.
 
-Where its parts live is in `embedded_home`, its files are in `embedded_cluster`. What the databases contain is
-the migrations' business.
+`embedded_home` has the places of its parts, `embedded_cluster` handles its files. The migrations fill the databases.
 
-A server dies with the process that started it, also by kill -9. Two locks keep a home to one server:
-`postgres.lock` in the home belongs to the process that owns the server; `server.lock` in the cluster's
-folder is inherited by every server process, so it is free only when the last of them is gone. Whoever holds
-both knows that a `postmaster.pid` is left over, whatever it says.
+A server dies with the process that started it, also by kill -9. Two locks limit a home to one server: `postgres.lock`
+in the home belongs to the process that owns the server; every server process inherits `server.lock` in the cluster's
+folder, so it is free only when all of them have ended. A process with both locks knows that a `postmaster.pid` is left
+over.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The process that cleans up after a supervisor that was killed with no chance to do so itself.
+"""The process that cleans up after a killed supervisor.
 
-It waits on a pipe from the supervisor. When the pipe closes without a word, the supervisor is dead: its
-children have had their death signal, and whatever is left of them and their descendants after a grace period
-is killed. It inherits the lock of the home, so that a new supervisor starts only when all that is over.
+It waits on a pipe from the supervisor. If the pipe closes without a byte, the supervisor is dead. Its children have had
+their death signal; after a grace period the guardian kills the remaining children and descendants. It inherits the lock
+of the home, so that a new supervisor starts only after that.
 
-Run as a script by a bare interpreter, so it uses the standard library alone. What the supervisor starts is
-known by an environment variable, which every descendant inherits, wherever it went (Linux).
+A bare interpreter runs it as a script, so it uses only the standard library. It knows the supervisor's processes by an
+environment variable, which every descendant inherits (Linux).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def marked(home: str) -> list[int]:
 
 
 def kill_marked(home: str, grace: float) -> None:
-    """Give what was started from `home` so many seconds to end, then kill it until nothing is left."""
+    """Wait up to `grace` seconds for the processes of `home` to end, then kill them until none is left."""
     deadline = time.monotonic() + grace
     while left := marked(home):
         if time.monotonic() >= deadline:

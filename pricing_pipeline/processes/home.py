@@ -19,7 +19,7 @@ from pricing_pipeline.own_files import close_to_group, replace_own, who_else_may
 from pricing_pipeline.processes.os_processes import is_alive
 
 _TEMPORARY = "pricing-tmp"
-"""A folder that is emptied. A home may be any folder, and a `tmp` in it somebody's own."""
+"""The name of a folder that is emptied at each start. A folder named `tmp` in the home might be the user's own."""
 _LONGEST_SOCKET = 100
 """Bytes of a unix socket's path that every kernel takes."""
 _LONGEST_TEMPORARY = len("/pymp-12345678/listener-12345678")
@@ -87,7 +87,7 @@ def temporary_folder(home: Path) -> Path:
 
 
 def tidy_home(home: Path) -> None:
-    """Remove sockets and temporary files. Whoever calls this has locked the home, so they are nobody's."""
+    """Remove sockets and temporary files. The caller has locked the home, so no process uses them."""
     (home / "code.sock").unlink(missing_ok=True)
     folder = home / _TEMPORARY
     if folder.is_symlink():

@@ -96,7 +96,7 @@ _Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 
 class _Named(Schema):
-    """What every row of every answer has."""
+    """The fields that every row of every answer has."""
 
     symbol: str
 
@@ -253,7 +253,7 @@ class Fmp:
         now: datetime,
         drift: SchemaDrift | None = None,
     ) -> Answer:
-        """What an answer without data says: of one symbol, as an Answer; of the call, as the error it raises."""
+        """The meaning of an answer without data: an Answer about one symbol, or an error for the whole call."""
         status, message = response.status, f"fmp answered {response.status}: {words.rstrip('.')}."
         if status < 500 and not words.startswith("<"):
             if status == 429 or "limit reach" in words.lower():

@@ -87,7 +87,7 @@ class MfApi:
         return _SCHEME_CODE.fullmatch(symbol) is not None
 
     def batch_limit(self, fetcher: Fetcher, window: Window | None) -> int:
-        """5000 latest values, of which there is a list; the history of one scheme."""
+        """5000 latest values, which come in a list; the history of one scheme."""
         return MAX_SCHEMES if window is None else 1
 
     def max_window_days(self, fetcher: Fetcher) -> int | None:
@@ -154,7 +154,7 @@ class MfApi:
         )
 
     def _from_list(self, codes: Sequence[str], response: Response, now: datetime) -> Answer:
-        """The asked schemes' rows of the list; what is wrong with others is nobody's business."""
+        """The list's rows of the requested schemes; faults of other rows do not matter."""
         body = decode_json(self.name, response)
         if not isinstance(body, list):
             raise SchemaDrift(
@@ -191,7 +191,7 @@ class MfApi:
 
 
 def _listed(code: str, listed: Sequence[object], now: datetime) -> Answer:
-    """What the list says of one scheme."""
+    """The answer about one scheme from its rows in the list."""
     if not listed:
         return _drift(
             code,

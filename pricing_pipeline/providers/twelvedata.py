@@ -292,7 +292,7 @@ _WHOLE_CALL = frozenset({FailureKind.KEY_REFUSED, FailureKind.THROTTLED, Failure
 
 
 def _kind(code: int, message: str) -> FailureKind | None:
-    """What an error says; None means that there is validly nothing in the window.
+    """The kind of an error; None means that there is validly nothing in the window.
 
     The words decide before the code: plan gates came as 400, 403 and 404, unknown symbols as 400 and
     404, and an empty window as 400.

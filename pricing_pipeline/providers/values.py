@@ -300,7 +300,7 @@ class UnconfirmedSplit(Implausible):
 
 
 def to_enter(split: Split) -> str:
-    """What a person does who knows that a split is true."""
+    """The command with which a person confirms a split."""
     return (
         f"if it is true, enter it: pricing-pipeline actions add {split.symbol} {split.ex_on} "
         f"--split {split.new_shares:f}:{split.old_shares:f}"
@@ -400,7 +400,7 @@ _EXAMPLES = 3
 
 
 def _asked(rows: Sequence[_Row], window: Window | None) -> tuple[Sequence[_Row], Sequence[Observation]]:
-    """The rows without the good ones whose day nobody asked for, and those."""
+    """The rows of requested days and the rejected ones, and separately the good rows of other days."""
     days = [row.observed_at for row in rows if isinstance(row, Observation)]
     if not days:
         return rows, ()
@@ -430,7 +430,7 @@ def _unread(
 
 
 def _outside(symbol: str, outside: Sequence[Observation], window: Window | None) -> list[RejectedValue]:
-    """What is kept of values that nobody asked for: how many there are, and the first."""
+    """One rejected value for all values that were not asked for: their number, and the first of them."""
     if not outside:
         return []
     first = ", ".join(f"{row.text} of {row.observed_at.date()}" for row in outside[:_EXAMPLES])

@@ -74,7 +74,7 @@ class _Outcome(Schema):
 
 
 class _FaultyAnswer(Schema):
-    """What may be an error: it stands where the data would, or under `finance` when no endpoint was reached."""
+    """An answer that may be an error: in the place of the data, or under `finance` if no endpoint was reached."""
 
     chart: _Outcome | None = None
     spark: _Outcome | None = None

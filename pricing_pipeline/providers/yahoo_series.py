@@ -95,7 +95,7 @@ class _Meta(Schema):
 
 
 class _Shell(Schema):
-    """What stands for `_Meta` where the symbol is unknown."""
+    """What Yahoo sends instead of `_Meta` for an unknown symbol."""
 
     symbol: str
     price: object = Field(None, alias="regularMarketPrice")
@@ -406,18 +406,18 @@ def _with_actions(
     """
     if not chart.tells_actions:
         return answer
-    dividends_told = series.events.dividends if series.events else {}
-    check_count(len(dividends_told), f"yahoo's list of dividends of {meta.symbol}")
+    dividend_rows = series.events.dividends if series.events else {}
+    check_count(len(dividend_rows), f"yahoo's list of dividends of {meta.symbol}")
     paid: defaultdict[date, set[Decimal]] = defaultdict(set)
     rejected = []
-    for raw in dividends_told.values():
+    for raw in dividend_rows.values():
         day, cash = None, ""
         try:
-            told = validate(PaidDividend, raw, "a dividend")
-            cash, day = spelling(told.amount), day_of(told.date, chart.zone)
+            payment = validate(PaidDividend, raw, "a dividend")
+            cash, day = spelling(payment.amount), day_of(payment.date, chart.zone)
             check_past(day, chart.zone, now)
-            whole = undivided(meant(told.amount, "its amount"), chart.splits.ratio(day))
-            paid[day].add(in_major_unit(whole, unit[1]))  # one amount twice is one that is told twice
+            whole = undivided(meant(payment.amount, "its amount"), chart.splits.ratio(day))
+            paid[day].add(in_major_unit(whole, unit[1]))  # the same amount twice is one dividend
         except (Implausible, SchemaDrift) as fault:
             rejected.append(refused(meta.symbol, "dividend", day, str(fault), cash))
     dividends = [
@@ -426,7 +426,7 @@ def _with_actions(
     return replace(
         answer,
         rejected=(*answer.rejected, *rejected),
-        actions=(*chart.splits.told, *dividends),
+        actions=(*chart.splits.all, *dividends),
         actions_since={meta.symbol: chart.first if window is None else window.start},
     )
 

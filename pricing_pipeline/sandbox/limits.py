@@ -47,7 +47,7 @@ class UnitWindow:
 
 
 class WorstWindow:
-    """The most units that any sliding window of some length has held so far, counted as calls arrive."""
+    """The most units in any sliding window of some length so far, counted as calls arrive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

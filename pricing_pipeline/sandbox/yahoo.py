@@ -114,9 +114,9 @@ class Yahoo:
         series: dict[str, object] = {"meta": meta}
         if bars:
             series["timestamp"] = [self._opening(instrument, bar.day) for bar in bars]
-            told = self._events(instrument, bars, call.params.get("events", ""))
-            if told:
-                series["events"] = told
+            events = self._events(instrument, bars, call.params.get("events", ""))
+            if events:
+                series["events"] = events
         series["indicators"] = self._indicators(bars)
         return _reply({"chart": {"result": [series], "error": None}})
 
