@@ -3,7 +3,7 @@
 # All paths are relative, so that a clone in a folder with spaces works.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages bench bench-install check audit format lock clean
+.PHONY: help install install-test run test coverage test-acceptance test-faults test-bench test-pg15 mutants pages pictures bench bench-install check audit format lock clean
 
 # Scripts that pip makes name their interpreter in double quotes, in which a shell runs what such a name says.
 ifneq ($(findstring `,$(CURDIR))$(findstring $$,$(CURDIR)),)
@@ -83,6 +83,9 @@ mutants: install-test ## Break the code on purpose, piece by piece, and see whet
 pages: install-test ## Write docs/schema.sql, docs/server.sql and docs/cli.md anew
 	$(BIN)/python -m pricing_pipeline_tests.tools.schema_page
 	$(BIN)/python -m pricing_pipeline_tests.tools.cli_page
+
+pictures: install-test ## Take the pictures of docs/images anew (needs Chromium); look at them before you commit
+	$(BIN)/python -m pricing_pipeline_tests.tools.pictures
 
 format: install-test ## Rewrite the code as `make check` wants it
 	$(BIN)/ruff check --fix-only --quiet .

@@ -961,10 +961,6 @@ CREATE TABLE pricing.provider_state (
     probe_call bigint  -- The one call that decides.
     last_call_at timestamp with time zone  -- When calls were last claimed, for request_delay_ms.
     trouble text  -- Why others are asked before it where a route names some: breaker open for minutes, quota spent, keys refused. Looked at every 10 s (watch_providers).
-    passed_at timestamp with time zone  -- When a claim last looked from the first task on; for 250 ms from then claims may begin after the last one. NULL = the next one looks from the first on.
-    passed_priority integer  -- Priority of the task that was claimed last.
-    passed_cadence integer  -- Its cadence_minutes.
-    passed_id bigint  -- Its id.
     CONSTRAINT provider_state_pkey PRIMARY KEY (provider)
     CONSTRAINT provider_state_provider_fkey FOREIGN KEY (provider) REFERENCES pricing.data_collectors(provider) ON DELETE CASCADE
     CONSTRAINT breaker_has_end CHECK ((((breaker)::text = 'closed'::text) = (breaker_until IS NULL)))
@@ -1285,6 +1281,10 @@ GRANT EXECUTE ON FUNCTION pricing.ask_later(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.asked_by_schedule(wanted_type text, symbols text[]) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.asked_by_schedule(text,text[]) TO pricing_worker;
 
+-- Locks the quarantined values that one call of a provider asks about: the chosen one, and others of its data type and day, or of any time where day is NULL.
+CREATE FUNCTION pricing.asked_together(chosen pricing.quarantined_values, wanted_provider text, day date, most integer, OUT value_ids bigint[], OUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.asked_together(pricing.quarantined_values,text,date,integer) TO pricing_worker;
+
 -- Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others' calls. Waits a quarter of a second at most.
 CREATE FUNCTION pricing.await_claims() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.await_claims() TO pricing_worker;
@@ -1309,6 +1309,10 @@ GRANT EXECUTE ON FUNCTION pricing.backfill_progress(uuid) TO pricing_worker;
 CREATE FUNCTION pricing.backfill_span(wanted_type text, INOUT from_day date, INOUT to_day date) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.backfill_span(text,date,date) TO pricing_reader, pricing_worker;
 
+-- The instruments that a backfill of the whole type (NULL), or of these symbols, does not leave out.
+CREATE FUNCTION pricing.backfilled(wanted_type text, only_symbols text[]) RETURNS TABLE(symbol text, calendar text) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.backfilled(text,text[]) TO pricing_reader, pricing_worker;
+
 -- How many symbols one call of a provider may ask for: for the latest price, or for a span of days, of which all symbols together have no more days than a call may.
 CREATE FUNCTION pricing.batch_of(able pricing.provider_capabilities, first_day date, last_day date) RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.batch_of(pricing.provider_capabilities,date,date) TO pricing_reader, pricing_worker;
@@ -1324,6 +1328,10 @@ GRANT EXECUTE ON FUNCTION pricing.begin_drain(text,text,integer) TO pricing_work
 -- What a heartbeat does about pairs that its user does not watch yet: enters those of active types and asks for their prices, within the user's caps. Returns how many were new.
 CREATE FUNCTION pricing.begin_watching(user_id text, data_types text[], symbols text[], at_once boolean) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off, lock_timeout=2s;
 GRANT EXECUTE ON FUNCTION pricing.begin_watching(text,text[],text[],boolean) TO pricing_worker;
+
+-- Those of an answer's splits and dividends that no person has taken back: they do not come back by themselves.
+CREATE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.believable_actions(text,text,jsonb) TO pricing_reader, pricing_worker;
 
 -- The provider that the symbols of a data type without rules of their own are asked of first, and the bytes of a latest price from it.
 CREATE FUNCTION pricing.broad_route(wanted_type text, OUT provider text, OUT est_bytes bigint) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
@@ -1423,6 +1431,10 @@ GRANT EXECUTE ON FUNCTION pricing.clean_subscriptions() TO pricing_worker;
 CREATE FUNCTION pricing.clock() RETURNS timestamp with time zone LANGUAGE sql;
 GRANT EXECUTE ON FUNCTION pricing.clock() TO pricing_reader, pricing_worker;
 
+-- The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.
+CREATE FUNCTION pricing.close_before(wanted_type text, wanted_symbol text, day date, as_of timestamp with time zone, OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.close_before(text,text,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Closes held values that are believed by now: a later answer has brought the same price for the same time, or the split or dividend is known. They are released, by that call or by whoever entered it. Returns how many.
 CREATE FUNCTION pricing.close_believed(only_ids bigint[] DEFAULT NULL::bigint[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.close_believed(bigint[]) TO pricing_worker;
@@ -1458,6 +1470,10 @@ GRANT EXECUTE ON FUNCTION pricing.count_units(text,timestamp with time zone) TO 
 -- Remembers that the provider has answered for these days, so that no backfill asks again.
 CREATE FUNCTION pricing.cover(wanted_type text, symbols text[], from_day date, to_day date) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.cover(text,text[],date,date) TO pricing_worker;
+
+-- Remembers that a provider has told all splits and dividends of these symbols, each since its day.
+CREATE FUNCTION pricing.cover_actions(wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.cover_actions(text,text,bigint,text[],date[]) TO pricing_worker;
 
 -- Cuts tasks of one kind into calls, from which to which: as many as a call may have, or a part of that (batch_parts); one by one those that are too few to share a call (batch_from).
 CREATE FUNCTION pricing.cut_calls(able pricing.provider_capabilities, first_day date, last_day date, parts integer, waiting integer) RETURNS TABLE(from_task integer, to_task integer) LANGUAGE plpgsql IMMUTABLE SET search_path=pg_temp;
@@ -1606,7 +1622,7 @@ CREATE FUNCTION pricing.frozen_after(fetcher text) RETURNS interval LANGUAGE sql
 GRANT EXECUTE ON FUNCTION pricing.frozen_after(text) TO pricing_reader, pricing_worker;
 
 -- Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.
-CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+CREATE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date, sessions bigint, kind text, detail text) LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.gaps(text,text,date,date) TO pricing_reader, pricing_worker;
 
 -- Groups tasks into calls of one data type and window, the most urgent first, each symbol once.
@@ -1704,10 +1720,6 @@ GRANT EXECUTE ON FUNCTION pricing.is_in_work(text) TO pricing_reader, pricing_wo
 CREATE FUNCTION pricing.is_leaf(leaf text) RETURNS boolean LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_leaf(text) TO pricing_reader, pricing_worker;
 
--- Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.
-CREATE FUNCTION pricing.is_littered() RETURNS boolean LANGUAGE plpgsql STABLE SET search_path=pg_temp, stats_fetch_consistency=none;
-GRANT EXECUTE ON FUNCTION pricing.is_littered() TO pricing_reader, pricing_worker;
-
 -- Stale when a newer value should exist by the instrument's calendar and by the TTL, or when there is no time at all, or one more than a minute ahead.
 CREATE FUNCTION pricing.is_market_stale(data_type text, symbol text, stamp timestamp with time zone, ttl_minutes integer) RETURNS boolean LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.is_market_stale(text,text,timestamp with time zone,integer) TO pricing_reader, pricing_worker;
@@ -1772,8 +1784,16 @@ GRANT EXECUTE ON FUNCTION pricing.judged_elsewhere(pricing.data_type_registry,pr
 CREATE FUNCTION pricing.keep_action(was pricing.corporate_actions, until timestamp with time zone, by_whom text, why text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.keep_action(pricing.corporate_actions,timestamp with time zone,text,text) TO pricing_worker;
 
+-- Keeps actions that a call of their own provider has replaced.
+CREATE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.keep_actions(pricing.corporate_actions[],timestamp with time zone,bigint) TO pricing_worker;
+
 -- Refuses another class or symbol for an instrument that is watched, held or priced: its pairs would go on without an instrument.
 TRIGGER FUNCTION pricing.keep_class() RETURNS trigger LANGUAGE plpgsql SET search_path=pg_temp;
+
+-- Keeps values that a call has changed, or taken out of a history.
+CREATE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamp with time zone, by_call bigint) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.keep_revisions(pricing.price_history[],timestamp with time zone,bigint) TO pricing_worker;
 
 -- The source's spelling of a price, where that is not the amount with so many decimals; NULL = it is.
 CREATE FUNCTION pricing.kept_text(source_text text, amount bigint, scale smallint) RETURNS text LANGUAGE sql IMMUTABLE;
@@ -1782,6 +1802,10 @@ GRANT EXECUTE ON FUNCTION pricing.kept_text(text,bigint,smallint) TO pricing_rea
 -- The keys of a provider, and the units that each may be charged now, the least over its limits. Exact only under the lock of the provider_state row.
 CREATE FUNCTION pricing.key_room(wanted_provider text, now_ timestamp with time zone) RETURNS TABLE(key_name text, is_active boolean, is_usable boolean, units_left bigint, units_limit integer, is_after_refusal boolean, is_nearly_used_up boolean, blocked_until timestamp with time zone, blocked_reason text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.key_room(text,timestamp with time zone) TO pricing_reader, pricing_worker;
+
+-- That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, and whose pause since the last call is over. No row = none can.
+CREATE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamp with time zone, at timestamp with time zone) RETURNS TABLE(key_name text, units_left bigint) LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.key_to_ask(text,text[],integer,timestamp with time zone,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- What tells a restated bar from a corrected one, for each symbol with the first and last time that an answer has of it: its basis, splits, and when stored values were recorded: all of a history that splits have divided, else those before their day was over.
 CREATE FUNCTION pricing.known_basis(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(symbol text, adjustment text, split_days date[], split_ratios numeric[], newest_recorded timestamp with time zone, earlier_recorded timestamp with time zone, same_times timestamp with time zone[], same_recorded timestamp with time zone[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
@@ -1805,6 +1829,10 @@ TRIGGER FUNCTION pricing.learn_publish_lag() RETURNS trigger LANGUAGE plpgsql SE
 -- Corrects the size estimate by what a good call brought: the first measurement whole, then nine parts old and one part new. Counts answers of more than twice their estimate.
 CREATE FUNCTION pricing.learn_size(call pricing.collector_call_log, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.learn_size(pricing.collector_call_log,timestamp with time zone) TO pricing_worker;
+
+-- The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.
+CREATE FUNCTION pricing.left_by_dividend(wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamp with time zone) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.left_by_dividend(text,text,text,date,numeric,text,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- How many instruments a backfill of the whole type, or of these symbols, leaves out, by reason. Of the whole type a schedule leaves out the same.
 CREATE FUNCTION pricing.left_out(wanted_type text, only_symbols text[] DEFAULT NULL::text[]) RETURNS jsonb LANGUAGE sql STABLE SET search_path=pg_temp;
@@ -1837,6 +1865,14 @@ GRANT EXECUTE ON FUNCTION pricing.lock_allowance(pricing.user_name) TO pricing_w
 -- Locks histories that may change their basis: the first and the last day of each, whether most of it is this provider's own, and whether all of it was asked for because its basis differs: within a day, or with a task that is not finished.
 CREATE FUNCTION pricing.lock_basis(wanted_type text, from_provider text, symbols text[]) RETURNS TABLE(symbol text, first_day date, last_day date, is_own boolean, is_asked boolean) LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.lock_basis(text,text,text[]) TO pricing_worker;
+
+-- Logs a call about quarantined values as open, with the units and bytes that it may cost, and notes when the values are asked about again. Returns the call.
+CREATE FUNCTION pricing.log_opinions(wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer, needed bigint, run text, worker_name text, asked_ids bigint[], at timestamp with time zone) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.log_opinions(text,text,text,text[],date,integer,bigint,text,text,bigint[],timestamp with time zone) TO pricing_worker;
+
+-- How many days a task of a pair may span: as many as each of its providers takes in one call, for it may be given to another one. NULL = any number, or no provider.
+CREATE FUNCTION pricing.longest_window(wanted_type text, wanted_symbol text, wanted_fetcher text) RETURNS SETOF integer LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.longest_window(text,text,text) TO pricing_reader, pricing_worker;
 
 -- What is wanted of a data type, or of one symbol, is judged anew by the next staleness check, unless it backs off or a task of it is live.
 CREATE FUNCTION pricing.look_again(wanted_type text, only_symbol text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path=pg_temp;
@@ -1889,6 +1925,10 @@ GRANT EXECUTE ON FUNCTION pricing.merge_prices(text,text,bigint,boolean,text[],t
 CREATE FUNCTION pricing.missing_prices(INOUT data_types text[], INOUT symbols text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
 GRANT EXECUTE ON FUNCTION pricing.missing_prices(text[],text[]) TO pricing_worker;
 
+-- Sessions of a pair without a value between two days, numbered as all its sessions are, and why each has none.
+CREATE FUNCTION pricing.missing_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date) RETURNS TABLE(session date, nth bigint, kind text, detail text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.missing_sessions(text,text,date,date) TO pricing_reader, pricing_worker;
+
 -- The fewest spans of days that a backfill must ask for: from the first to the last session without a final value, weekends and holidays bridged, none before listing, none that the provider has answered for or that is queued, each within what one call may ask.
 CREATE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL::text[]) RETURNS TABLE(symbol text, first_day date, last_day date) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.missing_windows(text,date,date,text[]) TO pricing_reader, pricing_worker;
@@ -1933,13 +1973,25 @@ GRANT EXECUTE ON FUNCTION pricing.move_times(timestamp with time zone,interval) 
 CREATE FUNCTION pricing.moved_back(at timestamp with time zone, now_ timestamp with time zone, step interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.moved_back(timestamp with time zone,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- From when on a source that keeps up had a value when it was last asked. NULL = no session is known.
+CREATE FUNCTION pricing.newest_expected(kind pricing.data_type_registry, thing pricing.instruments, fetched_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.newest_expected(pricing.data_type_registry,pricing.instruments,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
 -- When the next probe of an open breaker is made, for people: sooner while a viewer waits, by the rule of may_probe_early.
 CREATE FUNCTION pricing.next_probe_at(state pricing.provider_state) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_probe_at(pricing.provider_state) TO pricing_reader, pricing_worker;
 
+-- Locks the quarantined value about which a provider is asked next, or the one that is named; or says in a sentence why it is asked about none.
+CREATE FUNCTION pricing.next_to_ask(wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT refusal text) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.next_to_ask(text,bigint) TO pricing_worker;
+
 -- When a newer value than the one confirmed then should exist: of quotes a TTL later, but not while the market is closed; of daily values when the next session's value is published. Without a known calendar a TTL later.
 CREATE FUNCTION pricing.next_value_at(wanted_type text, wanted_symbol text, confirmed_at timestamp with time zone, ttl interval) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.next_value_at(text,text,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
+-- Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.
+CREATE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.note_claim(text,boolean,bigint,timestamp with time zone) TO pricing_worker;
 
 -- Notes how a duty failed and until when it is to wait; not, if another session has its row locked.
 CREATE FUNCTION pricing.note_duty(name text, failed_at timestamp with time zone, error text, until timestamp with time zone) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2012,9 +2064,17 @@ GRANT EXECUTE ON FUNCTION pricing.pause_instruments(text[],boolean,text) TO pric
 CREATE FUNCTION pricing.peers(wanted_type text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[]) RETURNS TABLE(peer_symbol text, peer_at timestamp with time zone, peer_value numeric, peer_low numeric, peer_high numeric, peer_currency text, peer_type text, peer_is_bar boolean, peer_splits double precision[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.peers(text,text[],timestamp with time zone[],timestamp with time zone[]) TO pricing_reader, pricing_worker;
 
+-- Locks and returns the tasks of a claim, the most urgent first: of a probe one, of every tenth claim a backfill before the others.
+CREATE FUNCTION pricing.pick_for_claim(wanted_provider text, allowed pricing.call_allowance, claims bigint, now_ timestamp with time zone) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.pick_for_claim(text,pricing.call_allowance,bigint,timestamp with time zone) TO pricing_worker;
+
 -- What was picked, and more of what is more urgent than backfills where the provider has a list of latest prices that may serve it: the calls are full, and the last picked task asks for such a price.
 CREATE FUNCTION pricing.pick_for_list(wanted_provider text, allowed pricing.call_allowance, picked pricing.picked_task[]) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.pick_for_list(text,pricing.call_allowance,pricing.picked_task[]) TO pricing_worker;
+
+-- Locks and returns the task by which a provider is probed: of a viewer if there is one, of the data type that failed longest ago, asked for or queued longest ago. If it cannot be called now, the next one in the claim's order that can.
+CREATE FUNCTION pricing.pick_probe(wanted_provider text, allowed pricing.call_allowance) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.pick_probe(text,pricing.call_allowance) TO pricing_worker;
 
 -- Locks and returns the most urgent pending tasks of a provider of which each could be called alone now: its data type can be asked for, its units and bytes fit, its symbol is not in work. Of those after a place in the claim's order (urgency = -priority).
 CREATE FUNCTION pricing.pick_tasks(wanted_provider text, allowed pricing.call_allowance, at_most integer, after_urgency integer, after_cadence integer, after_id bigint) RETURNS pricing.picked_task[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_seqscan=off, jit=off;
@@ -2028,13 +2088,13 @@ GRANT EXECUTE ON FUNCTION pricing.plan_backfill(text,date,date,text[],text) TO p
 CREATE FUNCTION pricing.price(wanted_symbol text) RETURNS TABLE(data_type text, symbol text, price numeric, currency text, observed_at timestamp with time zone, fetched_at timestamp with time zone, fresh boolean, provider text, provider_active boolean, frozen_since timestamp with time zone) LANGUAGE plpgsql SECURITY DEFINER SET search_path=pg_temp, lock_timeout=1s;
 GRANT EXECUTE ON FUNCTION pricing.price(text) TO pricing_client, pricing_reader, pricing_worker;
 
+-- The newest price that another data type knows of the same instrument, with which the first price of a pair is compared; of others nothing.
+CREATE FUNCTION pricing.price_of_kin(wanted_class text, besides_type text, wanted_symbol text, is_first boolean) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, scale smallint) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.price_of_kin(text,text,text,boolean) TO pricing_reader, pricing_worker;
+
 -- Stored values of a pair between two UTC days, both included, oldest first, with their lineage: as they were believed at a time; NULL = as they are now.
 CREATE FUNCTION pricing.prices_as_of(wanted_type text, wanted_symbol text, first_day date, last_day date, as_of timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(observed_at timestamp with time zone, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, currency text, volume numeric, adjustment text, provider text, call_id bigint, recorded_at timestamp with time zone, quality text) LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.prices_as_of(text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
-
--- The state of a provider whose breaker lets a probe through, with the place in the claim's order where that begins to look: at the task, of a viewer if there is one, whose data type failed longest ago, and of these at what was asked for or queued longest ago.
-CREATE FUNCTION pricing.probe_from(state pricing.provider_state, now_ timestamp with time zone) RETURNS pricing.provider_state LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.probe_from(pricing.provider_state,timestamp with time zone) TO pricing_reader, pricing_worker;
 
 -- Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.
 CREATE FUNCTION pricing.probe_outage(down pricing.outages) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2170,6 +2230,10 @@ GRANT EXECUTE ON FUNCTION pricing.request_views(text[],text[]) TO pricing_worker
 CREATE FUNCTION pricing.require_primary() RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.require_primary() TO pricing_worker;
 
+-- What tells when a pair should have values: since when its type keeps history, its fetcher and its calendar. Refuses, in a sentence, pairs of which that is not known.
+CREATE FUNCTION pricing.require_sessions(wanted_type text, wanted_symbol text, OUT history_from date, OUT fetcher text, OUT calendar text) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.require_sessions(text,text) TO pricing_reader, pricing_worker;
+
 -- Gives waiting tasks of a data type to the provider that is to be asked now, and notes in their history who was passed over and why. Returns how many it has touched.
 CREATE FUNCTION pricing.reroute_tasks(wanted_type text, symbols text[] DEFAULT NULL::text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.reroute_tasks(text,text[]) TO pricing_worker;
@@ -2202,6 +2266,10 @@ GRANT EXECUTE ON FUNCTION pricing.return_waiting(pricing.outages) TO pricing_wor
 CREATE FUNCTION pricing.revise_bars(wanted_type text, from_provider text, from_call bigint, wanted_symbol text, named_currency text, basis text, times timestamp with time zone[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[], scales smallint[], volumes numeric[], texts text[], qualities text[], OUT added bigint, OUT revised bigint) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan, enable_nestloop=off;
 GRANT EXECUTE ON FUNCTION pricing.revise_bars(text,text,bigint,text,text,text,timestamp with time zone[],bigint[],bigint[],bigint[],bigint[],smallint[],numeric[],text[],text[]) TO pricing_worker;
 
+-- Puts dead tasks, which the caller has locked, back into the queue by today's route; of several of the same work the last. Returns which; NULL = none.
+CREATE FUNCTION pricing.revive_tasks(wanted bigint[]) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.revive_tasks(bigint[]) TO pricing_worker;
+
 -- How many pairs the reads of a user may still have fetched now, beside so many that wait to be.
 CREATE FUNCTION pricing.room_for_reads(user_id text, waiting bigint) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.room_for_reads(text,bigint) TO pricing_reader, pricing_worker;
@@ -2224,6 +2292,14 @@ GRANT EXECUTE ON FUNCTION pricing.run_duties() TO pricing_worker;
 -- The splits and dividends of an answer as they would be stored.
 CREATE FUNCTION pricing.said_actions(actions jsonb) RETURNS TABLE(symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text) LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.said_actions(jsonb) TO pricing_reader, pricing_worker;
+
+-- What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.
+CREATE FUNCTION pricing.said_by_others(wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamp with time zone, last_at timestamp with time zone, wanted_currency text, are_own_of_others boolean) RETURNS TABLE(times timestamp with time zone[], given numeric[], providers text[]) LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.said_by_others(text,text,text[],text,text,text,timestamp with time zone,timestamp with time zone,text,boolean) TO pricing_reader, pricing_worker;
+
+-- How a sentence about a pair begins: when it was last confirmed, or that it never was.
+CREATE FUNCTION pricing.said_confirmed(wanted_type text, wanted_symbol text, fetched_at timestamp with time zone, quality text) RETURNS text LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.said_confirmed(text,text,timestamp with time zone,text) TO pricing_reader, pricing_worker;
 
 -- A place in a row for people: 1st, 2nd, 3rd, 4th.
 CREATE FUNCTION pricing.said_ordinal(place integer) RETURNS text LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
@@ -2252,6 +2328,10 @@ GRANT EXECUTE ON FUNCTION pricing.said_within(text) TO pricing_reader, pricing_w
 -- Compares by value: 12.30 is 12.300.
 CREATE FUNCTION pricing.same_amount(a bigint, a_scale smallint, b bigint, b_scale smallint) RETURNS boolean LANGUAGE sql IMMUTABLE;
 GRANT EXECUTE ON FUNCTION pricing.same_amount(bigint,smallint,bigint,smallint) TO pricing_reader, pricing_worker;
+
+-- Whether a value comes as it is stored, with all its parts.
+CREATE FUNCTION pricing.same_bar(old pricing.price_history, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, volume numeric, currency text, quality text) RETURNS boolean LANGUAGE sql IMMUTABLE;
+GRANT EXECUTE ON FUNCTION pricing.same_bar(pricing.price_history,bigint,bigint,bigint,bigint,smallint,numeric,text,text) TO pricing_reader, pricing_worker;
 
 -- Whether a part of a bar comes as it is stored; one that was dropped from the answer says nothing against it.
 CREATE FUNCTION pricing.same_part(old bigint, old_scale smallint, given bigint, given_scale smallint, quality text) RETURNS boolean LANGUAGE sql IMMUTABLE;
@@ -2296,6 +2376,10 @@ GRANT EXECUTE ON FUNCTION pricing.serve_requests(integer) TO pricing_worker;
 CREATE FUNCTION pricing.serve_singly(kind text, data_types text[], symbols text[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.serve_singly(text,text[],text[]) TO pricing_worker;
 
+-- Sessions between two days that had ended at a time, and of which a pair has no final value.
+CREATE FUNCTION pricing.sessions_to_ask(wanted_type text, wanted_symbol text, wanted_calendar text, from_day date, to_day date, at timestamp with time zone) RETURNS SETOF date LANGUAGE sql STABLE;
+GRANT EXECUTE ON FUNCTION pricing.sessions_to_ask(text,text,text,date,date,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Says what a key's own plan allows, for limits of its provider by name.
 CREATE FUNCTION pricing.set_key_limits(wanted_provider text, wanted_key text, names text[], units integer[]) RETURNS void LANGUAGE sql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.set_key_limits(text,text,text[],integer[]) TO pricing_worker;
@@ -2316,8 +2400,12 @@ GRANT EXECUTE ON FUNCTION pricing.share_basis(text,text[]) TO pricing_worker;
 CREATE FUNCTION pricing.share_of(wanted_provider text, room bigint, wanted_type text, symbols text[], viewers integer[]) RETURNS text[] LANGUAGE sql SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.share_of(text,bigint,text,text[],integer[]) TO pricing_worker;
 
+-- Makes the newest of each symbol's values its latest price, where none that is newer is stored. Returns the symbols where it did.
+CREATE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamp with time zone) RETURNS text[] LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.show_latest(pricing.price_history[],timestamp with time zone) TO pricing_worker;
+
 -- Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.
-CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE sql SET search_path=pg_temp;
+CREATE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.show_released(text,text,bigint[]) TO pricing_worker;
 
 -- A symbol as its instruments are spelled, in whatever class they are.
@@ -2351,6 +2439,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_own_sessions(text,date,date) TO pricing_
 -- Stores held values in the history exactly as they were sent, with the provider and call that brought each; of several of one time the one that came last.
 CREATE FUNCTION pricing.store_released(ids bigint[]) RETURNS void LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_released(bigint[]) TO pricing_worker;
+
+-- Moves values of one call into history, and the old ones of what changed into price_revisions. Returns when, the symbol of each row that was added and revised, and whether another session has changed some of them in the same moment, so that they are to be stored once more.
+CREATE FUNCTION pricing.store_rows(wanted_type text, from_call bigint, given pricing.price_history[], OUT stored_at timestamp with time zone, OUT added text[], OUT revised text[], OUT is_overtaken boolean) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
+GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]) TO pricing_worker;
 
 -- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
@@ -2482,6 +2574,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_backing_off(pricing.demand,pricing.api_cal
 CREATE FUNCTION pricing.why_judged_fresh(kind pricing.data_type_registry, thing pricing.instruments, price pricing.latest_prices, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_judged_fresh(pricing.data_type_registry,pricing.instruments,pricing.latest_prices,pricing.demand,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
 
+-- Why no key of a provider can be used now: key_refused or throttled, with a sentence and when that ends. NULL = one can, as far as the provider has said.
+CREATE FUNCTION pricing.why_no_key(wanted_provider text, OUT state text, OUT sentence text, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_no_key(text) TO pricing_reader, pricing_worker;
+
 -- The value of a pair that was sent since its last good answer and is not believed, in a sentence; NULL = there is none.
 CREATE FUNCTION pricing.why_not_believed(wanted_type text, wanted_symbol text, failure text, fetched_at timestamp with time zone, OUT sentence text, OUT since timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_believed(text,text,text,timestamp with time zone) TO pricing_reader, pricing_worker;
@@ -2494,6 +2590,10 @@ GRANT EXECUTE ON FUNCTION pricing.why_not_called(text,integer,bigint) TO pricing
 CREATE FUNCTION pricing.why_not_queued(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_not_queued(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone) TO pricing_reader, pricing_worker;
 
+-- Why a stale pair that only a schedule refreshes has no task: the symbol is left out, the schedule has not come to it, or its next slot is still to come.
+CREATE FUNCTION pricing.why_not_scheduled(kind pricing.data_type_registry, wanted_symbol text, wanted_provider text, needed bigint, fetched_at timestamp with time zone, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_not_scheduled(pricing.data_type_registry,text,text,bigint,timestamp with time zone) TO pricing_reader, pricing_worker;
+
 -- Why a pair's price is as old as it is: a state in one word, a sentence with times and what to do, when it was last confirmed, since when it is so and when that may change. docs/operations.md lists the states.
 CREATE FUNCTION pricing.why_old(wanted_type text, wanted_symbol text, OUT state text, OUT sentence text, OUT observed_at timestamp with time zone, OUT fetched_at timestamp with time zone, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_worker;
@@ -2502,6 +2602,14 @@ GRANT EXECUTE ON FUNCTION pricing.why_old(text,text) TO pricing_reader, pricing_
 CREATE FUNCTION pricing.why_queued(task pricing.api_call_queue_live, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.why_queued(pricing.api_call_queue_live) TO pricing_reader, pricing_worker;
 
+-- One of the sentences that say why a price is old, with these words in it.
+CREATE FUNCTION pricing.why_sentence(said text, VARIADIC words text[] DEFAULT '{}'::text[]) RETURNS text LANGUAGE sql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_sentence(text,text[]) TO pricing_reader, pricing_worker;
+
+-- Why a pair that counts as stale has no newer value: what was sent is not believed, its task has not ended, it backs off, its market is closed, or it has no task.
+CREATE FUNCTION pricing.why_stale(kind pricing.data_type_registry, thing pricing.instruments, pair pricing.demand, fetched_at timestamp with time zone, ttl interval, OUT state text, OUT sentence text, OUT since timestamp with time zone, OUT next_at timestamp with time zone) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.why_stale(pricing.data_type_registry,pricing.instruments,pricing.demand,timestamp with time zone,interval) TO pricing_reader, pricing_worker;
+
 -- Takes live tasks out of the queue, those in work too: their finish is refused. Returns which were live.
 CREATE FUNCTION pricing.withdraw(wanted bigint[], kind text, message text) RETURNS bigint[] LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker;
@@ -2509,3 +2617,7 @@ GRANT EXECUTE ON FUNCTION pricing.withdraw(bigint[],text,text) TO pricing_worker
 -- Of the latest prices that a producer wants to queue, those that the quotas of their providers have room for, by the highest priority, and those that they have none for. What no provider serves fits.
 CREATE FUNCTION pricing.within_quota(wanted_type text, symbols text[], priorities integer[], OUT fitting text[], OUT fitting_priorities integer[], OUT left_out text[]) RETURNS record LANGUAGE plpgsql SET search_path=pg_temp, jit=off;
 GRANT EXECUTE ON FUNCTION pricing.within_quota(text,text[],integer[]) TO pricing_worker;
+
+-- As many symbols, the first one among them, as so many units suffice for, and the quarantined values that are of them.
+CREATE FUNCTION pricing.within_units(INOUT value_ids bigint[], INOUT symbols text[], first_symbol text, units_left bigint, units_per_symbol integer) RETURNS record LANGUAGE plpgsql STABLE SET search_path=pg_temp;
+GRANT EXECUTE ON FUNCTION pricing.within_units(bigint[],text[],text,bigint,integer) TO pricing_reader, pricing_worker;

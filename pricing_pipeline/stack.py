@@ -56,17 +56,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     token = ui_token(settings)
     with Supervisor(settings.home) as supervisor:
         began = time.time()
-        web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
-        address = settings.ui_address.compressed
-        for looked_at in listen_for_browsers(address, web_port, need_all=token is not None):
-            looked_at.close()
-        sandbox_port = (
-            require_free_port(
-                settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port}
-            )
-            if settings.sandbox
-            else None
-        )
+        web_port, sandbox_port = _free_ports(settings, with_token=token is not None)
         if (path := env_file()) is not None:
             say(f"Settings that the environment lacks come from {path}")
         worker, owner, dagster = _databases(settings, supervisor, say)
@@ -110,6 +100,20 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
         say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
         supervisor.run_until_stopped()
+
+
+def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int | None]:
+    """The ports of the UI and, if there is one, of the sandbox; raises a PricingError when one is taken."""
+    web_port = require_free_port(settings.web_port, "the Dagster UI", "PRICING_WEB_PORT")
+    address = settings.ui_address.compressed
+    for looked_at in listen_for_browsers(address, web_port, need_all=with_token):
+        looked_at.close()
+    sandbox_port = (
+        require_free_port(settings.sandbox_port, "the sandbox", "PRICING_SANDBOX_PORT", promised={web_port})
+        if settings.sandbox
+        else None
+    )
+    return web_port, sandbox_port
 
 
 def _require_master_key(settings: Settings) -> None:

@@ -1,3 +1,4 @@
+-- squawk-ignore-file ban-drop-column
 -- The staleness check hands on the pairs that it has locked as one list, where it had a statement for each way of judging.
 CREATE TYPE pricing.due_pair AS (
     place     tid,
@@ -19,3 +20,8 @@ COMMENT ON COLUMN pricing.due_pair.stamp IS 'When its price was last confirmed; 
 COMMENT ON COLUMN pricing.due_pair.ttl IS 'How many minutes its price stays fresh.';
 COMMENT ON COLUMN pricing.due_pair.is_stale IS
     'What a staleness function of the user''s own says; NULL = the time of the price and the TTL decide.';
+
+-- Each claim looks from the first task on: to resume after the last one saved time only while a snapshot was held open.
+-- The pipeline is stopped for an upgrade.
+ALTER TABLE pricing.provider_state
+    DROP COLUMN passed_at, DROP COLUMN passed_priority, DROP COLUMN passed_cadence, DROP COLUMN passed_id;

@@ -194,27 +194,7 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name="refresh_prices",
-        specs=[
-            dg.AssetSpec(
-                stored_key(kind),
-                deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
-                group_name="documents" if kind.fetcher.is_document else "price_history",
-                kinds={"python", "postgres"},
-                description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
-                metadata={
-                    "dagster/table_name": _history_table(kind),
-                    "dagster/column_schema": _DOCUMENTS_COLUMNS
-                    if kind.fetcher.is_document
-                    else _HISTORY_COLUMNS,
-                    **_code("refresh/refresher.py", "refresh/settling.py"),
-                },
-                tags={"strategy": kind.refresh_strategy},
-                owners=_owners(kind),
-                partitions_def=None if kind.fetcher.is_document else partitions,
-                skippable=True,
-            )
-            for kind in snapshot.data_types
-        ],
+        specs=[_stored_spec(kind, snapshot, partitions) for kind in snapshot.data_types],
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
@@ -252,6 +232,27 @@ def price_history_assets(snapshot: RegistrySnapshot) -> dg.AssetsDefinition:
         yield from ()
 
     return refresh_prices
+
+
+def _stored_spec(
+    kind: DataType, snapshot: RegistrySnapshot, partitions: dg.PartitionsDefinition[str]
+) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        stored_key(kind),
+        deps=[*map(provider_key, snapshot.routes.get(kind.data_type, ())), SUBSCRIPTIONS],
+        group_name="documents" if kind.fetcher.is_document else "price_history",
+        kinds={"python", "postgres"},
+        description=escaped(f"{_sentence(kind)} {_history_sentence(kind)}"),
+        metadata={
+            "dagster/table_name": _history_table(kind),
+            "dagster/column_schema": _DOCUMENTS_COLUMNS if kind.fetcher.is_document else _HISTORY_COLUMNS,
+            **_code("refresh/refresher.py", "refresh/settling.py"),
+        },
+        tags={"strategy": kind.refresh_strategy},
+        owners=_owners(kind),
+        partitions_def=None if kind.fetcher.is_document else partitions,
+        skippable=True,
+    )
 
 
 def _sentence(kind: DataType) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -23,6 +24,46 @@ _ADJUSTMENTS = {one.value: one for one in Adjustment}
 _NOTHING: Mapping[datetime, Decimal] = {}
 
 
+class _Row(NamedTuple):
+    """A row of the query `known_values.load`."""
+
+    symbol: str
+    scale: int | None
+    currency: str | None
+    adjustment: str | None
+    lowest: Decimal | None
+    highest: Decimal | None
+    are_jumps_trusted: bool
+    newest_at: datetime | None
+    newest: int
+    newest_scale: int
+    earlier_at: datetime | None
+    earlier: int
+    earlier_scale: int
+    later_at: datetime | None
+    later: int
+    later_scale: int
+    kin_at: datetime | None
+    kin: int
+    kin_scale: int
+    same_times: list[int] | None
+    same_amounts: list[int] | None
+    same_scales: list[int] | None
+    other_times: list[datetime] | None
+    other_values: list[Decimal] | None
+    other_providers: list[str] | None
+    rejected_times: list[datetime] | None
+    rejected_values: list[Decimal] | None
+    peer_at: datetime | None
+    peer_value: Decimal
+    peer_low: Decimal | None
+    peer_high: Decimal | None
+    peer_currency: str | None
+    peer_type: str
+    peer_is_bar: bool
+    peer_splits: list[float] | None
+
+
 def load(connection: Connection, call: Call, observations: Iterable[Observation]) -> dict[str, Known]:
     """The known values of an answer's symbols; its values are judged by them and stored with them."""
     first_and_last = spans(observations)
@@ -38,7 +79,7 @@ def load(connection: Connection, call: Call, observations: Iterable[Observation]
         "is_latest": call.window is None,
     }
     rows = driver_rows(connection, driver_query("known_values.load"), parameters)
-    return {row[0]: _known(*row) for row in rows}
+    return {row[0]: _known(_Row(*row)) for row in rows}
 
 
 def trading(
@@ -59,81 +100,57 @@ def trading(
     return traded
 
 
-def _known(
-    symbol: str,
-    scale: int | None,
-    currency: str | None,
-    adjustment: str | None,
-    lowest: Decimal | None,
-    highest: Decimal | None,
-    are_jumps_trusted: bool,
-    newest_at: datetime | None,
-    newest: int,
-    newest_scale: int,
-    earlier_at: datetime | None,
-    earlier: int,
-    earlier_scale: int,
-    later_at: datetime | None,
-    later: int,
-    later_scale: int,
-    kin_at: datetime | None,
-    kin: int,
-    kin_scale: int,
-    same_times: list[int] | None,
-    same_amounts: list[int] | None,
-    same_scales: list[int] | None,
-    other_times: list[datetime] | None,
-    other_values: list[Decimal] | None,
-    other_providers: list[str] | None,
-    rejected_times: list[datetime] | None,
-    rejected_values: list[Decimal] | None,
-    peer_at: datetime | None,
-    peer_value: Decimal,
-    peer_low: Decimal | None,
-    peer_high: Decimal | None,
-    peer_currency: str | None,
-    peer_type: str,
-    peer_is_bar: bool,
-    peer_splits: list[float] | None,
-) -> Known:
-    """A row of the query `known_values.load`."""
-    anchors = []
-    if earlier_at is not None and earlier > 0:
-        anchors.append(Point(earlier_at, to_decimal(earlier, earlier_scale)))
-    if newest_at is not None and newest > 0:
-        anchors.append(Point(newest_at, to_decimal(newest, newest_scale)))
-    if later_at is not None and later > 0:
-        anchors.append(Point(later_at, to_decimal(later, later_scale)))
-    # On the day of a split, the peer may be in old or new shares: peers.py judges that.
-    if kin_at is not None and kin > 0 and not peer_splits:
-        anchors.append(Point(kin_at, to_decimal(kin, kin_scale)))
+def _known(row: _Row) -> Known:
     return Known(
-        DEFAULT_SCALE if scale is None else scale,
-        currency,
-        None if adjustment is None else _ADJUSTMENTS[adjustment],
-        lowest,
-        highest,
-        newest_at,
-        are_jumps_trusted,
-        StoredValues(same_times, same_amounts or (), same_scales or ()) if same_times else _NOTHING,
-        tuple(anchors),
+        DEFAULT_SCALE if row.scale is None else row.scale,
+        row.currency,
+        None if row.adjustment is None else _ADJUSTMENTS[row.adjustment],
+        row.lowest,
+        row.highest,
+        row.newest_at,
+        row.are_jumps_trusted,
+        StoredValues(row.same_times, row.same_amounts or (), row.same_scales or ())
+        if row.same_times
+        else _NOTHING,
+        tuple(_anchors(row)),
         others={
             at: Rival(at, value, provider)
             for at, value, provider in zip(
-                other_times or (), other_values or (), other_providers or (), strict=True
+                row.other_times or (), row.other_values or (), row.other_providers or (), strict=True
             )
         },
-        peer=None
-        if peer_at is None
-        else Peer(
-            peer_at,
-            peer_value,
-            peer_low,
-            peer_high,
-            peer_currency,
-            peer_type,
-            peer_is_bar,
-            tuple(peer_splits or ()),
-        ),
-        rejected=frozenset(zip(rejected_times or (), rejected_values or (), strict=True)),
+        peer=_peer(row),
+        rejected=frozenset(zip(row.rejected_times or (), row.rejected_values or (), strict=True)),
+    )
+
+
+def _anchors(row: _Row) -> Iterator[Point]:
+    """Values that new ones are compared with: of the pair, or, for its first ones, of another data type."""
+    candidates = [
+        (row.earlier_at, row.earlier, row.earlier_scale),
+        (row.newest_at, row.newest, row.newest_scale),
+        (row.later_at, row.later, row.later_scale),
+    ]
+    # On the day of a split, the peer may be in old or new shares: peers.py judges that.
+    if not row.peer_splits:
+        candidates.append((row.kin_at, row.kin, row.kin_scale))
+    return (
+        Point(at, to_decimal(amount, scale))
+        for at, amount, scale in candidates
+        if at is not None and amount > 0
+    )
+
+
+def _peer(row: _Row) -> Peer | None:
+    if row.peer_at is None:
+        return None
+    return Peer(
+        row.peer_at,
+        row.peer_value,
+        row.peer_low,
+        row.peer_high,
+        row.peer_currency,
+        row.peer_type,
+        row.peer_is_bar,
+        tuple(row.peer_splits or ()),
     )

@@ -51,21 +51,7 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         return JSONResponse({"status": "reset"})
 
     async def behaviour(request: Request) -> Response:
-        if request.method == "DELETE":
-            sandbox.behaviours.clear()
-        elif request.method == "POST":
-            try:
-                given = await request.json()
-                wanted = [
-                    Behaviour.model_validate(one) for one in (given if isinstance(given, list) else [given])
-                ]
-            except ValidationError as error:
-                return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
-            except ValueError as error:
-                return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
-            for one in wanted:
-                sandbox.behaviours.add(one)
-        return JSONResponse(sandbox.behaviours.listed())
+        return await _behaviour(sandbox, request)
 
     return [
         Route("/health", health),
@@ -74,6 +60,24 @@ def control_routes(sandbox: Sandbox) -> list[Route]:
         Route("/reset", reset, methods=["POST"]),
         Route("/behaviour", behaviour, methods=["GET", "POST", "DELETE"]),
     ]
+
+
+async def _behaviour(sandbox: Sandbox, request: Request) -> Response:
+    if request.method == "DELETE":
+        sandbox.behaviours.clear()
+    elif request.method == "POST":
+        try:
+            given = await request.json()
+            wanted = [
+                Behaviour.model_validate(one) for one in (given if isinstance(given, list) else [given])
+            ]
+        except ValidationError as error:
+            return JSONResponse({"error": error.errors(include_url=False, include_context=False)}, 400)
+        except ValueError as error:
+            return JSONResponse({"error": f"the body is not JSON: {error}"}, 400)
+        for one in wanted:
+            sandbox.behaviours.add(one)
+    return JSONResponse(sandbox.behaviours.listed())
 
 
 def _whole(params: Mapping[str, str], name: str, usual: int) -> int:

@@ -48,7 +48,7 @@ class ClaimMachine(RuleBasedStateMachine):
             "UPDATE pricing.data_collectors SET quota_bytes = 1000000, request_delay_ms = 0, max_in_flight = 10",
             "UPDATE pricing.provider_limits SET units = 20 WHERE provider IN ('alpha', 'beta')",
             "UPDATE pricing.provider_state SET claims = 0, breaker = 'closed', breaker_since = NULL,"
-            " breaker_until = NULL, breaker_openings = 0, probe_call = NULL, last_call_at = NULL, passed_at = NULL",
+            " breaker_until = NULL, breaker_openings = 0, probe_call = NULL, last_call_at = NULL",
         ):
             self.connection.execute(statement)
         self._set_clock()

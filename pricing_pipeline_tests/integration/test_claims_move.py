@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
+
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core
 from pricing_pipeline_tests.fixtures.database import Clock
 
@@ -203,12 +205,14 @@ def test_b1_deleting_a_type_retires_its_tasks(core: Core) -> None:
     assert (task.status, task.failure_kind) == ("cancelled", "retired")
 
 
-def test_b16_a_probe_is_one_task_even_on_a_backfills_turn(core: Core, clock: Clock) -> None:
+@pytest.mark.parametrize("claims", [0, 9], ids=["any_turn", "a_backfills_turn"])
+def test_b16_a_probe_is_one_task(core: Core, clock: Clock, claims: int) -> None:
     core.enqueue(DAILY, "BACK", priority=-2, days=SPRING)
     core.enqueue(QUOTE, "AAPL", "IBM", priority=0)
     core.rows(
-        "UPDATE pricing.provider_state SET claims = 9, breaker = 'open', breaker_since = pricing.clock(),"
-        " breaker_until = pricing.clock(), breaker_openings = 1 WHERE provider = 'twelvedata'"
+        "UPDATE pricing.provider_state SET claims = :claims, breaker = 'open', breaker_since = pricing.clock(),"
+        " breaker_until = pricing.clock(), breaker_openings = 1 WHERE provider = 'twelvedata'",
+        claims=claims,
     )
     (probe,) = core.claim(max_calls=5)
     assert len(probe.tasks) == 1

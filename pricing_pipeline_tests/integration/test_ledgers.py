@@ -306,7 +306,13 @@ HOSTILE = {
             "data_type_registry",
             "instruments",
             "latest_prices",
+            "price_history",
+            "quarantined_values",
         )
+    },
+    **{
+        f"pricing.{table}[]": [f"ARRAY(SELECT t FROM pricing.{table} t LIMIT 2)", "'{}'", "NULL"]
+        for table in ("corporate_actions", "price_history")
     },
 }
 

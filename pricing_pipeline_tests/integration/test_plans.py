@@ -300,6 +300,56 @@ def but_dead(seen: Reads) -> float:
     return seen.total - seen.rows.get("demand_due", 0)
 
 
+def test_b11_judging_and_storing_prices_reads_their_rows_only(reads: Callable[..., Reads]) -> None:
+    symbols, times = [f"S{n}" for n in range(1, 21)], ["2099-01-01"] * 20
+    known = reads(
+        "SELECT count(*) FROM pricing.known_values('equity_quote', 'twelvedata', %s::text[], %s::timestamptz[],"
+        " %s::timestamptz[], true)",
+        *(symbols, times, times),
+    )
+    assert known.scanned == set()
+    assert known.total < 200, known.rows
+    stored = reads(
+        "SELECT count(*) FROM pricing.merge_prices('equity_daily', 'twelvedata', 1, true, %s::text[],"
+        " %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::smallint[], %s::text[],"
+        " %s::numeric[], %s::text[], %s::text[])",
+        *(symbols, times, [1] * 20, *[[None] * 20] * 3, [2] * 20, ["USD"] * 20, [None] * 20, ["0.01"] * 20),
+        ["raw"] * 20,
+    )
+    assert stored.scanned == set()
+    assert stored.total < 300, stored.rows
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "backfilled('equity_daily', NULL)",
+        "believable_actions('equity', 'twelvedata', '[]')",
+        "longest_window('equity_daily', 'S1', 'daily_bars')",
+        "price_of_kin('equity', 'equity_quote', 'S1', true)",
+        "said_by_others('equity_daily', 'fmp', NULL, 'nav', 'equity', 'S1', now(), now(), 'USD', true)",
+        "sessions_to_ask('equity_daily', 'S1', 'XNYS', '2020-01-01', '2020-02-01', now())",
+    ],
+)
+def test_what_is_asked_for_each_row_is_planned_with_its_statement(filled: Connection[Any], call: str) -> None:
+    """A function with settings of its own would be run, and planned, once for each row."""
+    plan = "\n".join(line for (line,) in filled.execute(f"EXPLAIN SELECT * FROM pricing.{call}"))
+    assert f"Scan on {call.partition('(')[0]}" not in plan
+
+
+def test_what_is_compared_for_each_bar_is_no_call(filled: Connection[Any]) -> None:
+    plan = "\n".join(
+        line
+        for (line,) in filled.execute(
+            "EXPLAIN VERBOSE SELECT FROM pricing.price_history h"
+            " WHERE pricing.same_bar(h, h.amount, h.open_amount, h.high_amount, h.low_amount, h.scale,"
+            " h.volume, 'USD', h.quality)"
+        )
+    )
+    assert "Filter: " in plan
+    assert "same_" not in plan
+
+
 def test_b6_a_closed_market_costs_nothing_between_two_looks(
     reads: Callable[..., Reads], filled: Connection[Any]
 ) -> None:

@@ -187,6 +187,13 @@ def test_b7_every_function_looks_in_temporary_schemas_last(connection: Login) ->
             "is_document",
             "is_of_level",
             "is_unreadable",
+            "backfilled",
+            "believable_actions",
+            "longest_window",
+            "price_of_kin",
+            "said_by_others",
+            "same_bar",
+            "sessions_to_ask",
         )
         if not name.startswith(tuple(f"pricing.{word}(" for word in inlined)):
             paths = [setting for setting in config or () if setting.startswith("search_path=")]

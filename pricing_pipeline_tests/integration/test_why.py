@@ -403,3 +403,13 @@ def test_f4_the_runbook_lists_every_state() -> None:
     (table,) = re.findall(r"^\| state \| cause \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.MULTILINE)
     listed = {state for row in table.splitlines() for state in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert listed == given
+
+
+def test_f4_every_sentence_is_said_somewhere_and_none_is_missing() -> None:
+    folder = ROOT / "pricing_pipeline/db/functions/demand"
+    kinds = re.findall(r"^        \('(\w+)', '", (folder / "sentences.sql").read_text(), re.MULTILINE)
+    decisions = (folder / "why.sql").read_text()
+    said = set(re.findall(r"why_sentence\(\s*'(\w+)'", decisions))
+    # Where the state is the kind.
+    said |= {"key_refused", "throttled"} if "why_sentence(state, wanted_provider" in decisions else set()
+    assert sorted(kinds) == sorted(said)

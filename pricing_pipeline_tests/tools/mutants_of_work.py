@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "no units are saved for a task that needs many",
         f"{_FUNCTIONS}/queue/claim.sql",
-        "claim_calls",
+        "pick_for_claim",
         "IF allowed.is_scarce THEN",
         "IF false THEN",
         (f"{_CLAIMS_MOVE}::test_a2_units_are_saved_for_a_task_that_needs_more_than_come_free_at_a_time",),
@@ -263,16 +263,6 @@ MUTANTS = (
         (f"{_CONTRACTS}::test_contract_16_pruning_gives_way_to_whoever_reads",),
     ),
     Mutant(
-        "a claim that has too little to go on with does not look from the first task on",
-        f"{_FUNCTIONS}/queue/claim.sql",
-        "claim_calls",
-        "has_resumed := cardinality(tasks) = allowed.most_tasks;",
-        "has_resumed := cardinality(tasks) > 0;",
-        (
-            f"{_TESTS}/faults/test_backlog.py::test_b16_a_claim_that_goes_on_never_misses_what_was_put_back_before_it",
-        ),
-    ),
-    Mutant(
         "a claim waits for rows that others hold",
         f"{_FUNCTIONS}/queue/claim.sql",
         "pick_tasks",
@@ -303,17 +293,17 @@ MUTANTS = (
             ),
             (
                 "a backfill takes the one call of a viewer",
-                "claim_calls",
+                "pick_for_claim",
                 " AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0)",
                 "",
             ),
             (
                 "a probe is of several tasks",
-                "allowance_of",
-                "CASE WHEN allowed.is_probe THEN 1",
-                "CASE WHEN false THEN 1",
+                "pick_for_claim",
+                "IF allowed.is_probe THEN",
+                "IF false THEN",
             ),
-            ("no backfill is ever lifted", "claim_calls", "state.claims % 10 = 9", "false"),
+            ("no backfill is ever lifted", "pick_for_claim", "claims % 10 = 9", "false"),
             ("a call asks for more units than are left", "fitting_tasks", "fitting >= most OR ", ""),
         )
     ),
@@ -445,7 +435,7 @@ MUTANTS = (
     Mutant(
         "probes ask for the same data type again and again",
         f"{_FUNCTIONS}/queue/outages.sql",
-        "probe_from",
+        "pick_probe",
         "o.last_fault_at NULLS FIRST, ",
         "",
         (_TROUBLE,),

@@ -99,7 +99,15 @@ def test_each_transition_is_in_the_function_it_is_ascribed_to() -> None:
     bodies = function_bodies()
     for start, end, name, *_ in table(section("Tasks"), "from"):
         body = bodies[name.strip("`")]
-        for hand in ("bury", "withdraw", "bury_unrouted", "finish_held", "impossible_tasks", "pick_tasks"):
+        for hand in (
+            "bury",
+            "withdraw",
+            "bury_unrouted",
+            "finish_held",
+            "impossible_tasks",
+            "pick_for_claim",
+            "pick_tasks",
+        ):
             if f"pricing.{hand}(" in body:
                 body += bodies[hand]
         assert end in ("gone", "pending") or f"'{end}'" in body, f"{name} makes nothing {end}"

@@ -31,6 +31,42 @@ COMMENT ON FUNCTION pricing.backfill_span(text, date, date) IS
     'Cuts the days of a backfill to those that can have history; refuses, in a sentence, what makes no sense.';
 
 
+CREATE OR REPLACE FUNCTION pricing.backfilled(wanted_type text, only_symbols text[]) RETURNS TABLE (symbol text, calendar text)
+LANGUAGE sql STABLE AS $$
+    SELECT u.symbol, u.calendar FROM pricing.universe u
+    WHERE u.data_type = wanted_type
+      -- Who names a symbol wants it asked for once more.
+      AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
+               ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END
+$$;
+COMMENT ON FUNCTION pricing.backfilled(text, text[]) IS
+    'The instruments that a backfill of the whole type (NULL), or of these symbols, does not leave out.';
+
+
+CREATE OR REPLACE FUNCTION pricing.longest_window(wanted_type text, wanted_symbol text, wanted_fetcher text) RETURNS SETOF integer
+LANGUAGE sql STABLE AS $$
+    SELECT min(c.max_window_days)
+    FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
+    JOIN pricing.provider_capabilities c ON c.provider = r.provider AND c.fetcher = wanted_fetcher
+    WHERE r.data_type = wanted_type AND (r.symbol = wanted_symbol OR r.symbol IS NULL) AND r.is_active
+$$;
+COMMENT ON FUNCTION pricing.longest_window(text, text, text) IS
+    'How many days a task of a pair may span: as many as each of its providers takes in one call, for it may be given to another one. NULL = any number, or no provider.';
+
+
+CREATE OR REPLACE FUNCTION pricing.sessions_to_ask(
+    wanted_type text, wanted_symbol text, wanted_calendar text, from_day date, to_day date, at timestamptz) RETURNS SETOF date
+LANGUAGE sql STABLE AS $$
+    SELECT s.session FROM pricing.calendar_sessions s
+    WHERE s.calendar = wanted_calendar AND s.session BETWEEN from_day AND to_day AND s.closes_at <= at
+      AND NOT EXISTS (SELECT FROM pricing.price_history v
+                      WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol
+                        AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
+$$;
+COMMENT ON FUNCTION pricing.sessions_to_ask(text, text, text, date, date, timestamptz) IS
+    'Sessions between two days that had ended at a time, and of which a pair has no final value.';
+
+
 CREATE OR REPLACE FUNCTION pricing.missing_windows(wanted_type text, from_day date, to_day date, only_symbols text[] DEFAULT NULL)
 RETURNS TABLE (symbol text, first_day date, last_day date)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
@@ -44,18 +80,9 @@ BEGIN
     WITH wanted AS MATERIALIZED (
         SELECT u.symbol, u.calendar, greatest(from_day, pricing.listed_from(wanted_type, u.symbol)) AS first_day,
                -- Without a provider it is one task, which enqueue turns into a dead one that says so.
-               coalesce(c.max_window_days, 1000000) AS days
-        FROM pricing.universe u
-        -- The shortest span that any of its providers takes: it may be given to another one.
-        LEFT JOIN LATERAL (
-            SELECT min(x.max_window_days) AS max_window_days
-            FROM pricing.provider_routing r JOIN pricing.data_collectors p ON p.provider = r.provider AND p.is_active
-            JOIN pricing.provider_capabilities x ON x.provider = r.provider AND x.fetcher = kind.fetcher
-            WHERE r.data_type = wanted_type AND (r.symbol = u.symbol OR r.symbol IS NULL) AND r.is_active) c ON true
-        WHERE u.data_type = wanted_type
-          -- Who names a symbol wants it asked for once more.
-          AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
-                   ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END),
+               coalesce(longest.days, 1000000) AS days
+        FROM pricing.backfilled(wanted_type, only_symbols) u
+        LEFT JOIN LATERAL pricing.longest_window(wanted_type, u.symbol, kind.fetcher) AS longest (days) ON true),
     unanswered AS MATERIALIZED (
         SELECT w.symbol, w.calendar, w.days, lower(gap) AS first_day, upper(gap) - 1 AS last_day
         FROM wanted w
@@ -77,19 +104,11 @@ BEGIN
         LEFT JOIN pricing.calendars c ON c.calendar = u.calendar AND kind.fetcher <> 'quote'
                                      AND u.first_day >= c.sessions_from AND u.last_day <= c.sessions_to
         LEFT JOIN LATERAL (
-            SELECT s.session FROM pricing.calendar_sessions s
-            WHERE s.calendar = c.calendar AND s.session BETWEEN u.first_day AND u.last_day AND s.closes_at <= now_
-              AND NOT EXISTS (SELECT FROM pricing.price_history v
-                              WHERE v.data_type = wanted_type AND v.symbol = u.symbol
-                                AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
-            ORDER BY s.session LIMIT 1) one ON true
+            SELECT s.session FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day, u.last_day, now_) AS s (session)
+            ORDER BY 1 LIMIT 1) one ON true
         LEFT JOIN LATERAL (
-            SELECT s.session FROM pricing.calendar_sessions s
-            WHERE s.calendar = c.calendar AND s.session BETWEEN u.first_day AND u.last_day AND s.closes_at <= now_
-              AND NOT EXISTS (SELECT FROM pricing.price_history v
-                              WHERE v.data_type = wanted_type AND v.symbol = u.symbol
-                                AND v.observed_at = s.session::timestamp AT TIME ZONE 'UTC' AND v.fetched_at >= s.closes_at)
-            ORDER BY s.session DESC LIMIT 1) other ON true
+            SELECT s.session FROM pricing.sessions_to_ask(wanted_type, u.symbol, c.calendar, u.first_day, u.last_day, now_) AS s (session)
+            ORDER BY 1 DESC LIMIT 1) other ON true
         WHERE c.calendar IS NULL OR one.session IS NOT NULL),
     -- Two gaps with no session between them are asked for together.
     neighbours AS (
@@ -142,10 +161,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
                                  WHERE (c.data_type, c.symbol) = (wanted_type, u.symbol)
                                    AND c.covered && datemultirange(daterange(from_day, to_day, '[]'))) THEN 'empty'
                     ELSE 'nothing_yet' END AS standing, count(*) AS symbols
-        FROM pricing.universe u
-        WHERE u.data_type = wanted_type
-          AND CASE WHEN only_symbols IS NULL THEN u.left_out IS NULL
-                   ELSE u.symbol = ANY (only_symbols) AND u.left_out IS DISTINCT FROM 'paused' END
+        FROM pricing.backfilled(wanted_type, only_symbols) u
         GROUP BY 1) n
 $$;
 COMMENT ON FUNCTION pricing.history_standing(text, date, date, text[]) IS

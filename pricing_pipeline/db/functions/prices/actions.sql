@@ -11,6 +11,16 @@ $$;
 COMMENT ON FUNCTION pricing.said_actions(jsonb) IS 'The splits and dividends of an answer as they would be stored.';
 
 
+CREATE OR REPLACE FUNCTION pricing.believable_actions(wanted_class text, from_provider text, actions jsonb)
+RETURNS TABLE (symbol text, ex_on date, kind text, new_shares numeric, old_shares numeric, amount bigint, scale smallint, currency text)
+LANGUAGE sql STABLE AS $$
+    SELECT a.* FROM pricing.said_actions(actions) a
+    WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares, a.amount, a.scale)
+$$;
+COMMENT ON FUNCTION pricing.believable_actions(text, text, jsonb) IS
+    'Those of an answer''s splits and dividends that no person has taken back: they do not come back by themselves.';
+
+
 CREATE OR REPLACE FUNCTION pricing.is_one_action(
     believed pricing.corporate_actions, day date, said_kind text, new_ numeric, old_ numeric, said_amount bigint, said_scale smallint,
     said_currency text) RETURNS boolean
@@ -25,6 +35,20 @@ COMMENT ON FUNCTION pricing.is_one_action(pricing.corporate_actions, date, text,
     'Whether what is said of one day may be what is believed of another: a split of the same ratio within 7 days, or a dividend of the same cash within 6. Sources differ about the first day without it.';
 
 
+CREATE OR REPLACE FUNCTION pricing.keep_actions(were pricing.corporate_actions[], until timestamptz, by_call bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    INSERT INTO pricing.corporate_action_revisions
+        (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
+         revised_at, revised_by)
+    SELECT w.asset_class, w.symbol, w.ex_on, w.kind, w.new_shares, w.old_shares, w.amount, w.scale, w.currency, w.provider,
+           w.call_id, w.recorded_at, until, by_call
+    FROM unnest(were) w ORDER BY w.symbol, w.ex_on, w.kind;
+END $$;
+COMMENT ON FUNCTION pricing.keep_actions(pricing.corporate_actions[], timestamptz, bigint) IS
+    'Keeps actions that a call of their own provider has replaced.';
+
+
 CREATE OR REPLACE FUNCTION pricing.move_actions(
     wanted_class text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
@@ -35,13 +59,12 @@ DECLARE
 BEGIN
     FOR one IN
         SELECT c AS was, s.ex_on AS day
-        FROM pricing.said_actions(actions) s
+        FROM pricing.believable_actions(wanted_class, from_provider, actions) s
         JOIN unnest(told_symbols, told_since) AS t (symbol, since) ON t.symbol = s.symbol
         JOIN pricing.corporate_actions c ON (c.asset_class, c.symbol, c.provider) = (wanted_class, s.symbol, from_provider)
              AND c.ex_on > t.since AND c.ex_on <= (now_ AT TIME ZONE 'UTC')::date
         WHERE pricing.is_one_action(c, s.ex_on, s.kind, s.new_shares, s.old_shares, s.amount, s.scale, s.currency)
           AND NOT EXISTS (SELECT FROM pricing.said_actions(actions) x WHERE (x.symbol, x.ex_on, x.kind) = (c.symbol, c.ex_on, c.kind))
-          AND NOT pricing.is_refuted(wanted_class, s.symbol, s.ex_on, s.kind, from_provider, s.new_shares, s.old_shares, s.amount, s.scale)
         ORDER BY s.symbol, s.kind, abs(c.ex_on - s.ex_on), s.ex_on, c.ex_on
     LOOP
         BEGIN
@@ -51,12 +74,7 @@ BEGIN
             WHERE (c.asset_class, c.symbol, c.ex_on, c.kind) = (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind)
               AND c.recorded_at = (one.was).recorded_at;
             IF FOUND THEN
-                INSERT INTO pricing.corporate_action_revisions
-                    (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
-                     revised_at, revised_by)
-                VALUES (wanted_class, (one.was).symbol, (one.was).ex_on, (one.was).kind, (one.was).new_shares, (one.was).old_shares,
-                        (one.was).amount, (one.was).scale, (one.was).currency, (one.was).provider, (one.was).call_id,
-                        (one.was).recorded_at, now_, from_call);
+                PERFORM pricing.keep_actions(ARRAY[one.was], now_, from_call);
                 moved := moved + 1;
             END IF;
         EXCEPTION
@@ -70,13 +88,33 @@ COMMENT ON FUNCTION pricing.move_actions(text, text, bigint, jsonb, text[], date
     'Moves what a provider has said of one day, and now says of another one near it, to that day: where it tells all actions since before the old day, and no longer names it. The old one becomes a revision. Returns how many were moved.';
 
 
+CREATE OR REPLACE FUNCTION pricing.cover_actions(
+    wanted_class text, from_provider text, from_call bigint, told_symbols text[], told_since date[]) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    today date := (now_ AT TIME ZONE 'UTC')::date;
+BEGIN
+    INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, fetched_at, provider, call_id)
+    SELECT wanted_class, t.symbol, datemultirange(daterange(least(t.since, today), today, '[]')), now_, from_provider, from_call
+    FROM unnest(told_symbols, told_since) AS t (symbol, since)
+    WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
+                      WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
+                        AND o.covered @> daterange(least(t.since, today), today, '[]'))
+    ORDER BY t.symbol
+    ON CONFLICT (asset_class, symbol) DO UPDATE
+        SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
+            call_id = excluded.call_id;
+END $$;
+COMMENT ON FUNCTION pricing.cover_actions(text, text, bigint, text[], date[]) IS
+    'Remembers that a provider has told all splits and dividends of these symbols, each since its day.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_actions(
     wanted_type text, from_provider text, from_call bigint, actions jsonb, told_symbols text[], told_since date[])
 RETURNS integer
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
-    now_ timestamptz := pricing.clock();
-    today date := (now_ AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     stored integer := pricing.move_actions(wanted_class, from_provider, from_call, actions, told_symbols, told_since);
     pass record;
@@ -84,9 +122,7 @@ BEGIN
     FOR passes IN 1..10 LOOP
         WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
         said AS MATERIALIZED (
-            SELECT a.* FROM pricing.said_actions(actions) a
-            -- What a person has taken back does not come back by itself.
-            WHERE NOT pricing.is_refuted(wanted_class, a.symbol, a.ex_on, a.kind, from_provider, a.new_shares, a.old_shares, a.amount, a.scale)),
+            SELECT a.* FROM pricing.believable_actions(wanted_class, from_provider, actions) a),
         fresh AS MATERIALIZED (
             SELECT s.* FROM said s
             WHERE NOT EXISTS (SELECT FROM pricing.corporate_actions o
@@ -121,32 +157,17 @@ BEGIN
                 provider = from_provider, call_id = from_call, recorded_at = m.at,
                 judged_at = CASE WHEN NOT pricing.is_to_judge(wanted_class, d.symbol, d.kind) THEN m.at END
             FROM differing d CROSS JOIN moment m WHERE x.ctid = d.place
-            RETURNING d.was),
-        kept AS (
-            INSERT INTO pricing.corporate_action_revisions
-                (asset_class, symbol, ex_on, kind, new_shares, old_shares, amount, scale, currency, provider, call_id, recorded_at,
-                 revised_at, revised_by)
-            SELECT wanted_class, (c.was).symbol, (c.was).ex_on, (c.was).kind, (c.was).new_shares, (c.was).old_shares, (c.was).amount,
-                   (c.was).scale, (c.was).currency, (c.was).provider, (c.was).call_id, (c.was).recorded_at, m.at, from_call
-            FROM changed c CROSS JOIN moment m ORDER BY 2, 3, 4),
-        covered AS (
-            INSERT INTO pricing.corporate_action_pairs AS p (asset_class, symbol, covered, fetched_at, provider, call_id)
-            SELECT wanted_class, t.symbol, datemultirange(daterange(least(t.since, today), today, '[]')), now_, from_provider, from_call
-            FROM unnest(told_symbols, told_since) AS t (symbol, since)
-            WHERE NOT EXISTS (SELECT FROM pricing.corporate_action_pairs o
-                              WHERE (o.asset_class, o.symbol) = (wanted_class, t.symbol)
-                                AND o.covered @> daterange(least(t.since, today), today, '[]'))
-            ORDER BY t.symbol
-            ON CONFLICT (asset_class, symbol) DO UPDATE
-                SET covered = p.covered + excluded.covered, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                    call_id = excluded.call_id)
+            RETURNING d.was)
         SELECT (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) AS stored,
                (SELECT count(*) FROM written) < (SELECT count(*) FROM fresh)
-               OR (SELECT count(*) FROM changed) < (SELECT count(*) FROM differing) AS is_overtaken INTO pass;
+               OR (SELECT count(*) FROM changed) < (SELECT count(*) FROM differing) AS is_overtaken,
+               (SELECT array_agg(c.was) FROM changed c) AS replaced, (SELECT m.at FROM moment m) AS at INTO pass;
         stored := stored + pass.stored;
+        PERFORM pricing.keep_actions(pass.replaced, pass.at, from_call) WHERE pass.replaced IS NOT NULL;
         -- Another session has stored actions of the same days in this moment: what is said here is compared with those.
         EXIT WHEN NOT pass.is_overtaken;
     END LOOP;
+    PERFORM pricing.cover_actions(wanted_class, from_provider, from_call, told_symbols, told_since);
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION pricing.merge_actions(text, text, bigint, jsonb, text[], date[]) IS

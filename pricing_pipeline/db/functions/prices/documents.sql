@@ -57,18 +57,13 @@ BEGIN
         SELECT DISTINCT wanted_type, a.symbol, now_, from_provider, from_call FROM unnest(answered) AS a (symbol)
         ORDER BY a.symbol
         ON CONFLICT (data_type, symbol) DO UPDATE
-            SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id),
-    verified AS (
-        UPDATE pricing.instruments i SET verified_at = now_
-        FROM (SELECT x.asset_class, x.symbol FROM pricing.instruments x JOIN pricing.data_type_registry r USING (asset_class)
-              WHERE r.data_type = wanted_type AND x.verified_at IS NULL AND x.symbol IN (SELECT s.symbol FROM said s)
-              ORDER BY 1, 2 FOR NO KEY UPDATE OF x SKIP LOCKED) free
-        WHERE (i.asset_class, i.symbol) = (free.asset_class, free.symbol))
+            SET fetched_at = excluded.fetched_at, provider = excluded.provider, call_id = excluded.call_id)
     SELECT a.symbol,
            (SELECT count(*) FROM written w WHERE w.symbol = a.symbol)
              - (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol),
            (SELECT count(*) FROM changed c WHERE c.symbol = a.symbol)
     FROM (SELECT DISTINCT u.symbol FROM unnest(answered) AS u (symbol)) a ORDER BY a.symbol;
+    PERFORM pricing.verify_instruments(wanted_type, symbols, NULL);
 END $$;
 COMMENT ON FUNCTION pricing.merge_documents(text, text, bigint, text[], text[], text[], date[], jsonb[]) IS
     'Stores the documents of one call. Old bodies of what changed go to document_revisions, identical ones write nothing; of whole answers, what is no longer listed is withdrawn. All answered symbols count as confirmed now, also those without a document. Per symbol: documents added, documents revised.';

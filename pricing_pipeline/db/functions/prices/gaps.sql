@@ -19,15 +19,14 @@ COMMENT ON FUNCTION pricing.listed_from(text, text) IS
     'The first day on which a pair can have values: as a person gave it, or the first value that came, if the fortnight before it was asked for in vain. NULL = not known.';
 
 
-CREATE OR REPLACE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date)
-RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail text)
+CREATE OR REPLACE FUNCTION pricing.require_sessions(
+    wanted_type text, wanted_symbol text, OUT history_from date, OUT fetcher text, OUT calendar text)
 LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
-    now_ timestamptz := pricing.clock();
     about record;
 BEGIN
-    SELECT r.history_from, r.fetcher, i.symbol, i.calendar, c.sessions_from, c.sessions_to INTO about
+    SELECT r.history_from, r.fetcher, i.symbol, i.calendar, c.sessions_from INTO about
     FROM pricing.data_type_registry r
     LEFT JOIN pricing.instruments i ON (i.asset_class, i.symbol) = (r.asset_class, wanted_symbol)
     LEFT JOIN pricing.calendars c USING (calendar)
@@ -43,6 +42,23 @@ BEGIN
             USING HINT = 'Set pricing.instruments.calendar to one of pricing.calendars, then run pricing-pipeline db upgrade.',
                   ERRCODE = 'invalid_parameter_value';
     END IF;
+    history_from := about.history_from;
+    fetcher := about.fetcher;
+    calendar := about.calendar;
+END $$;
+COMMENT ON FUNCTION pricing.require_sessions(text, text) IS
+    'What tells when a pair should have values: since when its type keeps history, its fetcher and its calendar. Refuses, in a sentence, pairs of which that is not known.';
+
+
+CREATE OR REPLACE FUNCTION pricing.missing_sessions(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS TABLE (session date, nth bigint, kind text, detail text)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    now_ timestamptz := pricing.clock();
+    about record;
+BEGIN
+    SELECT * INTO about FROM pricing.require_sessions(wanted_type, wanted_symbol);
     RETURN QUERY
     WITH known AS MATERIALIZED (
         SELECT pricing.listed_from(wanted_type, wanted_symbol) AS listed_from, p.lag,
@@ -67,40 +83,45 @@ BEGIN
     dead AS MATERIALIZED (
         SELECT q.window_start, q.window_end, q.finished_at, q.failure_kind || ': ' || (q.errors -> -1 ->> 'message') AS why
         FROM pricing.api_call_queue_dead q
-        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'failed' AND q.resolved_at IS NULL),
-    typed AS (
-        SELECT m.session, m.nth,
-               CASE WHEN held.reason IS NOT NULL THEN 'held'
-                    WHEN m.closes_at + k.lag > now_ THEN 'not_published'
-                    WHEN m.session < k.listed_from THEN 'not_listed'
-                    WHEN EXISTS (SELECT FROM live q WHERE m.session BETWEEN q.window_start AND q.window_end
-                                                      AND (q.window_end <> 'infinity' OR m.is_newest)) THEN 'queued'
-                    WHEN failed.why IS NOT NULL THEN 'failed'
-                    WHEN k.covered @> m.session THEN 'provider_has_none'
-                    WHEN unread.reason IS NOT NULL THEN 'unreadable'
-                    ELSE 'not_asked' END AS kind,
-               coalesce(held.reason, failed.why, unread.reason) AS detail
-        FROM missing m CROSS JOIN known k
-        LEFT JOIN LATERAL (
-            SELECT v.reason FROM pricing.quarantined_values v
-            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.status = 'held' AND NOT pricing.is_unreadable(v.kind, v.bar)
-              AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC' ORDER BY v.last_seen_at DESC LIMIT 1) held ON true
-        LEFT JOIN LATERAL (
-            SELECT v.reason FROM pricing.quarantined_values v
-            WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND pricing.is_unreadable(v.kind, v.bar)
-              AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC' ORDER BY v.last_seen_at DESC LIMIT 1) unread ON true
-        LEFT JOIN LATERAL (
-            SELECT d.why FROM dead d
-            WHERE m.session BETWEEN d.window_start AND d.window_end
-              AND (d.window_end <> 'infinity' OR (m.is_newest AND d.finished_at > m.closes_at))
-            ORDER BY d.finished_at DESC LIMIT 1) failed ON true),
-    runs AS (
-        -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
-        SELECT t.*, t.nth - row_number() OVER (PARTITION BY t.kind ORDER BY t.nth) AS run FROM typed t)
+        WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'failed' AND q.resolved_at IS NULL)
+    SELECT m.session, m.nth,
+           CASE WHEN doubt.held IS NOT NULL THEN 'held'
+                WHEN m.closes_at + k.lag > now_ THEN 'not_published'
+                WHEN m.session < k.listed_from THEN 'not_listed'
+                WHEN EXISTS (SELECT FROM live q WHERE m.session BETWEEN q.window_start AND q.window_end
+                                                  AND (q.window_end <> 'infinity' OR m.is_newest)) THEN 'queued'
+                WHEN failed.why IS NOT NULL THEN 'failed'
+                WHEN k.covered @> m.session THEN 'provider_has_none'
+                WHEN doubt.unread IS NOT NULL THEN 'unreadable'
+                ELSE 'not_asked' END,
+           coalesce(doubt.held, failed.why, doubt.unread)
+    FROM missing m CROSS JOIN known k
+    CROSS JOIN LATERAL (
+        SELECT (array_agg(v.reason ORDER BY v.last_seen_at DESC)
+                    FILTER (WHERE v.status = 'held' AND NOT pricing.is_unreadable(v.kind, v.bar)))[1] AS held,
+               (array_agg(v.reason ORDER BY v.last_seen_at DESC) FILTER (WHERE pricing.is_unreadable(v.kind, v.bar)))[1] AS unread
+        FROM pricing.quarantined_values v
+        WHERE v.data_type = wanted_type AND v.symbol = wanted_symbol AND v.observed_at = m.session::timestamp AT TIME ZONE 'UTC') doubt
+    LEFT JOIN LATERAL (
+        SELECT d.why FROM dead d
+        WHERE m.session BETWEEN d.window_start AND d.window_end
+          AND (d.window_end <> 'infinity' OR (m.is_newest AND d.finished_at > m.closes_at))
+        ORDER BY d.finished_at DESC LIMIT 1) failed ON true;
+END $$;
+COMMENT ON FUNCTION pricing.missing_sessions(text, text, date, date) IS
+    'Sessions of a pair without a value between two days, numbered as all its sessions are, and why each has none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.gaps(wanted_type text, wanted_symbol text, from_day date, to_day date)
+RETURNS TABLE (first_day date, last_day date, sessions bigint, kind text, detail text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    -- Sessions that follow each other and lack a value for the same reason are one gap; a weekend parts nothing.
     SELECT min(r.session), max(r.session), count(*), r.kind,
            (array_agg(r.detail ORDER BY r.nth DESC) FILTER (WHERE r.kind IN ('held', 'failed', 'unreadable')))[1]
-    FROM runs r GROUP BY r.kind, r.run ORDER BY 1;
-END $$;
+    FROM (SELECT m.*, m.nth - row_number() OVER (PARTITION BY m.kind ORDER BY m.nth) AS run
+          FROM pricing.missing_sessions(wanted_type, wanted_symbol, from_day, to_day) m) r
+    GROUP BY r.kind, r.run ORDER BY 1
+$$;
 COMMENT ON FUNCTION pricing.gaps(text, text, date, date) IS
     'Sessions of a pair without a value between two days, joined to gaps, each with its kind: not_listed, provider_has_none, failed, held, unreadable, queued, not_published, not_asked. Only what failed, could not be read or was never asked for is worth a call.';
 

@@ -57,6 +57,68 @@ COMMENT ON FUNCTION pricing.actions_as_of(text, text, timestamptz) IS
     'Splits and dividends of an instrument, the newest first, a day''s split before its dividend: as they were believed at a time; NULL = as they are now.';
 
 
+CREATE OR REPLACE FUNCTION pricing.close_before(
+    wanted_type text, wanted_symbol text, day date, as_of timestamptz,
+    OUT amount bigint, OUT scale smallint, OUT currency text, OUT adjustment text, OUT recorded_at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+DECLARE
+    before timestamptz := day::timestamp AT TIME ZONE 'UTC';
+    since timestamptz := before - interval '14 days';
+BEGIN
+    SELECT b.amount, b.scale, b.currency, b.adjustment, b.recorded_at INTO amount, scale, currency, adjustment, recorded_at FROM (
+        (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
+         FROM pricing.price_history h
+         WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+           AND h.observed_at >= since AND h.observed_at < before AND (as_of IS NULL OR h.fetched_at <= as_of)
+         ORDER BY h.observed_at DESC LIMIT 1)
+        UNION ALL
+        (SELECT r.observed_at, r.amount, r.scale, r.currency, r.adjustment, r.recorded_at FROM pricing.price_revisions r
+         WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol
+           AND r.observed_at >= since AND r.observed_at < before AND r.recorded_at <= as_of AND r.revised_at > as_of
+         ORDER BY r.observed_at DESC LIMIT 1)) b
+    ORDER BY b.observed_at DESC LIMIT 1;
+END $$;
+COMMENT ON FUNCTION pricing.close_before(text, text, date, timestamptz) IS
+    'The last value of a pair in the two weeks before a day, as it was believed at a time (NULL = now), with its basis. NULL = there is none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.left_by_dividend(
+    wanted_type text, wanted_class text, wanted_symbol text, ex_on date, cash numeric, cash_currency text, as_of timestamptz)
+RETURNS numeric
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_variable
+DECLARE
+    -- What a dividend took off is told by the price before it. One of another year would tell something else.
+    last_close record := pricing.close_before(wanted_type, wanted_symbol, ex_on, as_of);
+    later record;
+BEGIN
+    IF last_close.amount IS NULL THEN
+        RETURN NULL; -- no price is older, or the history has a hole before it
+    ELSIF cash_currency <> last_close.currency THEN
+        RAISE EXCEPTION 'the dividend of % on % is in %, its prices are in %', wanted_symbol, ex_on, cash_currency, last_close.currency
+            USING HINT = 'Read it adjusted for splits: no rate of exchange is applied to dividends.', ERRCODE = 'data_exception';
+    END IF;
+    -- Both on the basis of the close: as traded on its day, or divided by the splits until it was recorded.
+    FOR later IN
+        SELECT a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
+        WHERE a.kind = 'split' AND CASE last_close.adjustment WHEN 'raw' THEN a.ex_on = left_by_dividend.ex_on
+            ELSE a.ex_on > left_by_dividend.ex_on AND a.ex_on <= (last_close.recorded_at AT TIME ZONE 'UTC')::date END
+    LOOP
+        -- On the day of a split the dividend is for new shares, the close before it is of old ones.
+        cash := CASE last_close.adjustment WHEN 'raw' THEN cash * later.new_shares / later.old_shares
+            ELSE cash * later.old_shares / later.new_shares END;
+    END LOOP;
+    IF cash * ('1e' || last_close.scale)::numeric >= last_close.amount THEN
+        RAISE EXCEPTION 'the dividend of % on % is not below the last price before it', wanted_symbol, ex_on
+            USING HINT = 'Compare it with another source, and correct pricing.corporate_actions.', ERRCODE = 'data_exception';
+    END IF;
+    RETURN 1 - cash * ('1e' || last_close.scale)::numeric / last_close.amount;
+END $$;
+COMMENT ON FUNCTION pricing.left_by_dividend(text, text, text, date, numeric, text, timestamptz) IS
+    'The part of a price that a dividend left: 1 less its cash by the last price before it, on one basis. NULL = none is known.';
+
+
 CREATE OR REPLACE FUNCTION pricing.adjustment_steps(
     wanted_type text, wanted_symbol text, with_dividends boolean, as_of timestamptz DEFAULT NULL)
 RETURNS TABLE (from_day date, until_day date, new_shares numeric, old_shares numeric, kept numeric)
@@ -66,11 +128,6 @@ DECLARE
     today date := (coalesce(as_of, pricing.clock()) AT TIME ZONE 'UTC')::date;
     wanted_class text := (SELECT r.asset_class FROM pricing.data_type_registry r WHERE r.data_type = wanted_type);
     happened record;
-    first_at timestamptz;
-    ex_at timestamptz;
-    last_close record;
-    later record;
-    cash numeric;
 BEGIN
     until_day := 'infinity';
     new_shares := 1;
@@ -88,46 +145,11 @@ BEGIN
         IF happened.kind = 'split' THEN
             new_shares := new_shares * happened.new_shares;
             old_shares := old_shares * happened.old_shares;
-            CONTINUE;
+        ELSE
+            kept := coalesce(round(kept * pricing.left_by_dividend(
+                wanted_type, wanted_class, wanted_symbol, happened.ex_on, happened.amount * ('1e-' || happened.scale)::numeric,
+                happened.currency, as_of), 20), kept);
         END IF;
-        -- What a dividend took off is told by the price before it. One of another year would tell something else.
-        ex_at := happened.ex_on::timestamp AT TIME ZONE 'UTC';
-        first_at := ex_at - interval '14 days';
-        SELECT b.* INTO last_close FROM (
-            (SELECT h.observed_at, h.amount, h.scale, h.currency, h.adjustment, h.fetched_at AS recorded_at
-             FROM pricing.price_history h
-             WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
-               AND h.observed_at >= first_at AND h.observed_at < ex_at AND (as_of IS NULL OR h.fetched_at <= as_of)
-             ORDER BY h.observed_at DESC LIMIT 1)
-            UNION ALL
-            (SELECT r.observed_at, r.amount, r.scale, r.currency, r.adjustment, r.recorded_at FROM pricing.price_revisions r
-             WHERE r.data_type = wanted_type AND r.symbol = wanted_symbol
-               AND r.observed_at >= first_at AND r.observed_at < ex_at AND r.recorded_at <= as_of AND r.revised_at > as_of
-             ORDER BY r.observed_at DESC LIMIT 1)) b
-        ORDER BY b.observed_at DESC LIMIT 1;
-        IF NOT FOUND THEN
-            CONTINUE; -- no price is older, or the history has a hole before it
-        END IF;
-        IF happened.currency <> last_close.currency THEN
-            RAISE EXCEPTION 'the dividend of % on % is in %, its prices are in %', wanted_symbol, happened.ex_on, happened.currency, last_close.currency
-                USING HINT = 'Read it adjusted for splits: no rate of exchange is applied to dividends.', ERRCODE = 'data_exception';
-        END IF;
-        cash := happened.amount * ('1e-' || happened.scale)::numeric;
-        -- Both on the basis of the close: as traded on its day, or divided by the splits until it was recorded.
-        FOR later IN
-            SELECT a.ex_on, a.new_shares, a.old_shares FROM pricing.actions_as_of(wanted_class, wanted_symbol, as_of) a
-            WHERE a.kind = 'split' AND CASE last_close.adjustment WHEN 'raw' THEN a.ex_on = happened.ex_on
-                ELSE a.ex_on > happened.ex_on AND a.ex_on <= (last_close.recorded_at AT TIME ZONE 'UTC')::date END
-        LOOP
-            -- On the day of a split the dividend is for new shares, the close before it is of old ones.
-            cash := CASE last_close.adjustment WHEN 'raw' THEN cash * later.new_shares / later.old_shares
-                ELSE cash * later.old_shares / later.new_shares END;
-        END LOOP;
-        IF cash * ('1e' || last_close.scale)::numeric >= last_close.amount THEN
-            RAISE EXCEPTION 'the dividend of % on % is not below the last price before it', wanted_symbol, happened.ex_on
-                USING HINT = 'Compare it with another source, and correct pricing.corporate_actions.', ERRCODE = 'data_exception';
-        END IF;
-        kept := round(kept * (1 - cash * ('1e' || last_close.scale)::numeric / last_close.amount), 20);
     END LOOP;
     from_day := '-infinity';
     RETURN NEXT;

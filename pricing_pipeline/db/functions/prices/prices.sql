@@ -25,6 +25,111 @@ COMMENT ON FUNCTION pricing.kept_text(text, bigint, smallint) IS
     'The source''s spelling of a price, where that is not the amount with so many decimals; NULL = it is.';
 
 
+CREATE OR REPLACE FUNCTION pricing.same_bar(
+    old pricing.price_history, amount bigint, open_amount bigint, high_amount bigint, low_amount bigint, scale smallint, volume numeric,
+    currency text, quality text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT pricing.same_amount((old).amount, (old).scale, amount, scale)
+       AND pricing.same_part((old).open_amount, (old).scale, open_amount, scale, quality)
+       AND pricing.same_part((old).high_amount, (old).scale, high_amount, scale, quality)
+       AND pricing.same_part((old).low_amount, (old).scale, low_amount, scale, quality)
+       AND ((old).volume IS NOT DISTINCT FROM volume OR (volume IS NULL AND quality IS NOT NULL))
+       AND (old).currency IS NOT DISTINCT FROM currency
+$$;
+COMMENT ON FUNCTION pricing.same_bar(pricing.price_history, bigint, bigint, bigint, bigint, smallint, numeric, text, text) IS
+    'Whether a value comes as it is stored, with all its parts.';
+
+
+CREATE OR REPLACE FUNCTION pricing.keep_revisions(were pricing.price_history[], until timestamptz, by_call bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    INSERT INTO pricing.price_revisions
+        (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+         provider, call_id, recorded_at, revised_at, revised_by, adjustment, source_text, quality)
+    SELECT w.data_type, w.symbol, w.observed_at, w.amount, w.open_amount, w.high_amount, w.low_amount, w.scale, w.currency, w.volume,
+           w.provider, w.call_id, w.fetched_at, until, by_call, w.adjustment, w.source_text, w.quality
+    FROM unnest(were) w ORDER BY w.symbol, w.observed_at;
+END $$;
+COMMENT ON FUNCTION pricing.keep_revisions(pricing.price_history[], timestamptz, bigint) IS
+    'Keeps values that a call has changed, or taken out of a history.';
+
+
+CREATE OR REPLACE FUNCTION pricing.store_rows(
+    wanted_type text, from_call bigint, given pricing.price_history[],
+    OUT stored_at timestamptz, OUT added text[], OUT revised text[], OUT is_overtaken boolean)
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    were pricing.price_history[];
+BEGIN
+    WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
+    -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
+    -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
+    looked AS MATERIALIZED (
+        SELECT s.*, h.old, h.place FROM unnest(given) s
+        LEFT JOIN LATERAL (SELECT x AS old, x.ctid AS place FROM pricing.price_history x
+                           WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at OFFSET 0) h ON true),
+    staged AS MATERIALIZED (
+        SELECT k.*, pricing.kept_text(k.source_text, k.amount, k.scale) AS kept_text, k.place IS NULL AS is_new,
+               k.place IS NOT NULL AND NOT pricing.same_bar(
+                   k.old, k.amount, k.open_amount, k.high_amount, k.low_amount, k.scale, k.volume, k.currency, k.quality) AS is_changed
+        FROM looked k),
+    written AS (
+        INSERT INTO pricing.price_history AS h
+            (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
+             provider, call_id, fetched_at, adjustment, source_text, quality)
+        SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
+               s.currency, s.volume, s.provider, from_call, m.at, s.adjustment, s.kept_text, s.quality
+        FROM staged s CROSS JOIN moment m WHERE s.is_new
+        ORDER BY s.symbol, s.observed_at
+        ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
+        RETURNING h.symbol),
+    -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
+    changed AS (
+        UPDATE pricing.price_history h
+        SET amount = s.amount, open_amount = s.open_amount, high_amount = s.high_amount, low_amount = s.low_amount,
+            scale = s.scale, currency = s.currency, volume = s.volume, provider = s.provider, call_id = from_call,
+            fetched_at = m.at, adjustment = s.adjustment, source_text = s.kept_text, quality = s.quality
+        FROM staged s CROSS JOIN moment m
+        WHERE s.is_changed AND h.data_type = wanted_type AND h.ctid = s.place
+        RETURNING s.old)
+    SELECT m.at, (SELECT array_agg(w.symbol) FROM written w), (SELECT array_agg((c.old).symbol) FROM changed c),
+           (SELECT count(*) FROM written) + (SELECT count(*) FROM changed) < (SELECT count(*) FROM staged s WHERE s.is_new OR s.is_changed),
+           (SELECT array_agg(c.old) FROM changed c)
+    INTO stored_at, added, revised, is_overtaken, were FROM moment m;
+    PERFORM pricing.keep_revisions(were, stored_at, from_call) WHERE were IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION pricing.store_rows(text, bigint, pricing.price_history[]) IS
+    'Moves values of one call into history, and the old ones of what changed into price_revisions. Returns when, the symbol of each row that was added and revised, and whether another session has changed some of them in the same moment, so that they are to be stored once more.';
+
+
+CREATE OR REPLACE FUNCTION pricing.show_latest(given pricing.price_history[], confirmed_at timestamptz) RETURNS text[]
+LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    shown text[];
+BEGIN
+    WITH latest AS (
+        INSERT INTO pricing.latest_prices AS l
+            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at,
+             quality)
+        SELECT DISTINCT ON (g.symbol) g.data_type, g.symbol, g.amount, g.scale, g.currency, g.observed_at, confirmed_at, g.provider,
+               g.call_id, g.source_text, g.adjustment, g.observed_at, g.quality
+        FROM unnest(given) g ORDER BY g.symbol, g.observed_at DESC
+        ON CONFLICT (data_type, symbol) DO UPDATE
+            SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
+                observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
+                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment, quality = excluded.quality,
+                changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
+                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
+            WHERE l.observed_at <= excluded.observed_at
+        RETURNING l.symbol)
+    SELECT array_agg(l.symbol) INTO shown FROM latest l;
+    RETURN shown;
+END $$;
+COMMENT ON FUNCTION pricing.show_latest(pricing.price_history[], timestamptz) IS
+    'Makes the newest of each symbol''s values its latest price, where none that is newer is stored. Returns the symbols where it did.';
+
+
 CREATE OR REPLACE FUNCTION pricing.merge_prices(
     wanted_type text, from_provider text, from_call bigint, is_latest boolean,
     symbols text[], times timestamptz[], amounts bigint[], open_amounts bigint[], high_amounts bigint[], low_amounts bigint[],
@@ -33,102 +138,38 @@ RETURNS TABLE (symbol text, added bigint, revised bigint, outcome text)
 LANGUAGE plpgsql SET search_path = '' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
+    given pricing.price_history[];
     pass record;
-    added_ bigint[];
-    revised_ bigint[];
+    added_ text[];
+    revised_ text[];
+    shown text[];
 BEGIN
     PERFORM pricing.verify_instruments(wanted_type, symbols, currencies);
     FOR passes IN 1..10 LOOP
         -- An answer whose newest stamp is older than what is stored comes from a source that fell behind: nothing of
         -- it is believed. An equal stamp with the same value confirms, with another value revises.
-        WITH moment AS MATERIALIZED (SELECT pricing.clock() AS at), -- later than whatever this statement sees
-        given AS MATERIALIZED (
-            SELECT * FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments, qualities)
-                AS v (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment, quality)),
-        refused AS MATERIALIZED (
-            SELECT n.symbol FROM (SELECT s.symbol, max(s.observed_at) AS at FROM given s GROUP BY 1) n
-            WHERE is_latest AND n.at < (SELECT l.observed_at FROM pricing.latest_prices l
-                                        WHERE l.data_type = wanted_type AND l.symbol = n.symbol)),
-        -- OFFSET 0 keeps it a look into the index for each value. Nobody knows how many there are, and joined with them
-        -- the whole history of a type was read for every call: a hundred prices took 8 ms among 15,000.
-        looked AS MATERIALIZED (
-            SELECT s.*, h.old, h.place FROM given s
-            LEFT JOIN LATERAL (SELECT x AS old, x.ctid AS place FROM pricing.price_history x
-                               WHERE x.data_type = wanted_type AND x.symbol = s.symbol AND x.observed_at = s.observed_at OFFSET 0) h ON true
-            WHERE s.symbol NOT IN (SELECT r.symbol FROM refused r)),
-        staged AS MATERIALIZED (
-            SELECT k.*, pricing.kept_text(k.source_text, k.amount, k.scale) AS kept_text, k.place IS NULL AS is_new,
-                   k.place IS NOT NULL
-                   AND NOT (pricing.same_amount((k.old).amount, (k.old).scale, k.amount, k.scale)
-                        AND pricing.same_part((k.old).open_amount, (k.old).scale, k.open_amount, k.scale, k.quality)
-                        AND pricing.same_part((k.old).high_amount, (k.old).scale, k.high_amount, k.scale, k.quality)
-                        AND pricing.same_part((k.old).low_amount, (k.old).scale, k.low_amount, k.scale, k.quality)
-                        AND ((k.old).volume IS NOT DISTINCT FROM k.volume OR (k.volume IS NULL AND k.quality IS NOT NULL)) AND (k.old).currency IS NOT DISTINCT FROM k.currency) AS is_changed
-            FROM looked k),
-        written AS (
-            INSERT INTO pricing.price_history AS h
-                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, fetched_at, adjustment, source_text, quality)
-            SELECT wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale,
-                   s.currency, s.volume, from_provider, from_call, m.at, s.adjustment, s.kept_text, s.quality
-            FROM staged s CROSS JOIN moment m WHERE s.is_new
-            ORDER BY s.symbol, s.observed_at
-            ON CONFLICT (data_type, symbol, observed_at) DO NOTHING
-            RETURNING h.symbol),
-        -- By its place: what another session has changed in this moment lies elsewhere, and is looked at once more.
-        changed AS (
-            UPDATE pricing.price_history h
-            SET amount = s.amount, open_amount = s.open_amount, high_amount = s.high_amount, low_amount = s.low_amount,
-                scale = s.scale, currency = s.currency, volume = s.volume, provider = from_provider, call_id = from_call,
-                fetched_at = m.at, adjustment = s.adjustment, source_text = s.kept_text, quality = s.quality
-            FROM staged s CROSS JOIN moment m
-            WHERE s.is_changed AND h.data_type = wanted_type AND h.ctid = s.place
-            RETURNING s.old),
-        kept AS (
-            INSERT INTO pricing.price_revisions
-                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, recorded_at, revised_at, revised_by, adjustment, source_text, quality)
-            SELECT wanted_type, (c.old).symbol, (c.old).observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount,
-                   (c.old).low_amount, (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id,
-                   (c.old).fetched_at, m.at, from_call, (c.old).adjustment, (c.old).source_text, (c.old).quality
-            FROM changed c CROSS JOIN moment m ORDER BY 2, 3),
-        newest AS (
-            SELECT DISTINCT ON (s.symbol) s.* FROM staged s
-            WHERE is_latest ORDER BY s.symbol, s.observed_at DESC),
-        latest AS (
-            INSERT INTO pricing.latest_prices AS l
-                (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text,
-                 adjustment, changed_at, quality)
-            SELECT wanted_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, m.at, from_provider, from_call, n.source_text,
-                   n.adjustment, n.observed_at, n.quality
-            FROM newest n CROSS JOIN moment m ORDER BY n.symbol
-            ON CONFLICT (data_type, symbol) DO UPDATE
-                SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
-                    observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                    call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment,
-                    quality = excluded.quality,
-                    changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
-                                      THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
-                WHERE l.observed_at <= excluded.observed_at
-            RETURNING l.symbol),
-        counted AS (
-            SELECT a.symbol, coalesce(w.rows, 0) AS added, coalesce(c.rows, 0) AS revised,
-                   CASE WHEN NOT is_latest OR l.symbol IS NOT NULL THEN 'stored' ELSE 'stale_source' END AS outcome
-            FROM (SELECT DISTINCT s.symbol FROM given s) a
-            LEFT JOIN (SELECT x.symbol, count(*) AS rows FROM written x GROUP BY 1) w USING (symbol)
-            LEFT JOIN (SELECT (x.old).symbol AS symbol, count(*) AS rows FROM changed x GROUP BY 1) c USING (symbol)
-            LEFT JOIN latest l USING (symbol))
-        SELECT array_agg(n.symbol ORDER BY n.symbol) AS symbols, array_agg(n.added ORDER BY n.symbol) AS added,
-               array_agg(n.revised ORDER BY n.symbol) AS revised, array_agg(n.outcome ORDER BY n.symbol) AS outcomes,
-               coalesce(sum(n.added + n.revised), 0) < (SELECT count(*) FROM staged s WHERE s.is_new OR s.is_changed) AS is_overtaken
-        INTO pass FROM counted n;
-        SELECT array_agg(coalesce(u.before, 0) + u.now ORDER BY u.place) INTO added_
-        FROM unnest(added_, pass.added) WITH ORDINALITY AS u (before, now, place);
-        SELECT array_agg(coalesce(u.before, 0) + u.now ORDER BY u.place) INTO revised_
-        FROM unnest(revised_, pass.revised) WITH ORDINALITY AS u (before, now, place);
+        SELECT array_agg(ROW(
+                   wanted_type, s.symbol, s.observed_at, s.amount, s.open_amount, s.high_amount, s.low_amount, s.scale, s.currency, s.volume,
+                   from_provider, from_call, NULL, s.adjustment, s.quality, s.source_text)::pricing.price_history) INTO given
+        FROM unnest(symbols, times, amounts, open_amounts, high_amounts, low_amounts, scales, currencies, volumes, texts, adjustments, qualities)
+            AS s (symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, source_text, adjustment, quality)
+        WHERE NOT is_latest OR s.symbol NOT IN (
+            SELECT n.symbol FROM (SELECT x.symbol, max(x.at) AS at FROM unnest(symbols, times) AS x (symbol, at) GROUP BY 1) n
+            WHERE n.at < (SELECT l.observed_at FROM pricing.latest_prices l WHERE l.data_type = wanted_type AND l.symbol = n.symbol));
+        SELECT * INTO pass FROM pricing.store_rows(wanted_type, from_call, given);
+        added_ := added_ || pass.added;
+        revised_ := revised_ || pass.revised;
         -- Another session has stored values of the same times in this moment: these are revisions of those.
         IF NOT pass.is_overtaken THEN
-            RETURN QUERY SELECT * FROM unnest(pass.symbols, added_, revised_, pass.outcomes);
+            IF is_latest THEN
+                shown := pricing.show_latest(given, pass.stored_at);
+            END IF;
+            RETURN QUERY
+            SELECT a.symbol, coalesce(w.rows, 0), coalesce(c.rows, 0), CASE WHEN NOT is_latest OR a.symbol = ANY (shown) THEN 'stored' ELSE 'stale_source' END
+            FROM (SELECT DISTINCT s.symbol FROM unnest(symbols) AS s (symbol)) a
+            LEFT JOIN (SELECT x.symbol, count(*) AS rows FROM unnest(added_) AS x (symbol) GROUP BY 1) w USING (symbol)
+            LEFT JOIN (SELECT x.symbol, count(*) AS rows FROM unnest(revised_) AS x (symbol) GROUP BY 1) c USING (symbol)
+            ORDER BY 1;
             RETURN;
         END IF;
     END LOOP;
@@ -164,11 +205,7 @@ BEGIN
                 ON h.data_type = wanted_type AND h.symbol = wanted_symbol AND h.observed_at BETWEEN first_at AND last_at
                    AND h.observed_at = v.observed_at
             WHERE h.data_type IS NULL
-               OR NOT (pricing.same_amount(h.amount, h.scale, v.amount, v.scale)
-                       AND pricing.same_part(h.open_amount, h.scale, v.open_amount, v.scale, v.quality)
-                       AND pricing.same_part(h.high_amount, h.scale, v.high_amount, v.scale, v.quality)
-                       AND pricing.same_part(h.low_amount, h.scale, v.low_amount, v.scale, v.quality)
-                       AND (h.volume IS NOT DISTINCT FROM v.volume OR (v.volume IS NULL AND v.quality IS NOT NULL)) AND h.currency IS NOT DISTINCT FROM named_currency
+               OR NOT (pricing.same_bar(h, v.amount, v.open_amount, v.high_amount, v.low_amount, v.scale, v.volume, named_currency, v.quality)
                        AND h.adjustment = basis)),
         written AS (
             INSERT INTO pricing.price_history AS h
@@ -190,17 +227,10 @@ BEGIN
             WHERE NOT d.is_new AND h.data_type = wanted_type AND h.symbol = wanted_symbol
               AND h.observed_at BETWEEN first_at AND last_at AND h.observed_at = d.observed_at
               AND h.fetched_at = (d.old).fetched_at AND h.call_id = (d.old).call_id
-            RETURNING d.old, d.at),
-        kept AS (
-            INSERT INTO pricing.price_revisions
-                (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume,
-                 provider, call_id, recorded_at, revised_at, revised_by, adjustment, source_text, quality)
-            SELECT wanted_type, wanted_symbol, (c.old).observed_at, (c.old).amount, (c.old).open_amount, (c.old).high_amount,
-                   (c.old).low_amount, (c.old).scale, (c.old).currency, (c.old).volume, (c.old).provider, (c.old).call_id,
-                   (c.old).fetched_at, c.at, from_call, (c.old).adjustment, (c.old).source_text, (c.old).quality
-            FROM changed c ORDER BY 3)
+            RETURNING d.old)
         SELECT (SELECT count(*) FROM written) AS added, (SELECT count(*) FROM changed) AS revised,
-               (SELECT count(*) FROM differing) AS wanted INTO pass;
+               (SELECT count(*) FROM differing) AS wanted, (SELECT array_agg(c.old) FROM changed c) AS were, m.at INTO pass FROM moment m;
+        PERFORM pricing.keep_revisions(pass.were, pass.at, from_call) WHERE pass.revised > 0;
         added := added + pass.added;
         revised := revised + pass.revised;
         IF pass.added + pass.revised = pass.wanted THEN

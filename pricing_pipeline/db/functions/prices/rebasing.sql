@@ -43,6 +43,7 @@ CREATE OR REPLACE FUNCTION pricing.change_basis(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '1s' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
+    were pricing.price_history[];
 BEGIN
     IF NOT may_leave AND EXISTS (
         SELECT FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
@@ -52,13 +53,9 @@ BEGIN
     WITH gone AS (
         DELETE FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
                                               AND h.observed_at NOT IN (SELECT b FROM unnest(brought) AS b)
-        RETURNING h.*)
-    INSERT INTO pricing.price_revisions
-        (data_type, symbol, observed_at, amount, open_amount, high_amount, low_amount, scale, currency, volume, provider, call_id,
-         recorded_at, revised_at, revised_by, adjustment, source_text, quality)
-    SELECT g.data_type, g.symbol, g.observed_at, g.amount, g.open_amount, g.high_amount, g.low_amount, g.scale, g.currency, g.volume,
-           g.provider, g.call_id, g.fetched_at, now_, from_call, g.adjustment, g.source_text, g.quality
-    FROM gone g;
+        RETURNING h AS old)
+    SELECT array_agg(g.old) INTO were FROM gone g;
+    PERFORM pricing.keep_revisions(were, now_, from_call) WHERE were IS NOT NULL;
     -- Released, these would be stored as if they were on the new basis. What is still doubted is held anew, by this call.
     DELETE FROM pricing.quarantined_values q
     WHERE q.data_type = wanted_type AND q.symbol = wanted_symbol AND q.status = 'held' AND q.bar ->> 'adjustment' <> basis;

@@ -65,6 +65,117 @@ COMMENT ON FUNCTION pricing.opinions_due() IS
     'Providers that are to be asked about held values now. Values whose pair has no second provider (any more) are asked about no more.';
 
 
+CREATE OR REPLACE FUNCTION pricing.next_to_ask(wanted_provider text, only_value bigint, OUT chosen pricing.quarantined_values, OUT refusal text)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    IF only_value IS NULL THEN
+        SELECT * INTO chosen FROM pricing.quarantined_values q
+        WHERE q.ask_at <= now_ AND q.status = 'held'
+          AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider AND NOT pricing.is_in_work(q.symbol)
+        ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+        -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
+        IF chosen.ask_at > now_ - interval '10 minutes' AND EXISTS (
+               SELECT FROM pricing.api_call_queue_live t
+               WHERE t.provider = wanted_provider AND t.run_after IS NULL AND t.status = 'pending') THEN
+            refusal := 'other work of the provider goes first';
+            RETURN;
+        END IF;
+    ELSE
+        SELECT * INTO chosen FROM pricing.quarantined_values q WHERE q.value_id = only_value FOR UPDATE;
+    END IF;
+    IF chosen.value_id IS NULL THEN
+        refusal := 'no held value waits for an opinion';
+    ELSIF chosen.observed_at IS NULL
+          AND (SELECT r.fetcher FROM pricing.data_type_registry r WHERE r.data_type = chosen.data_type) <> 'quote' THEN
+        refusal := 'the value names no day that another provider could be asked about';
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.next_to_ask(text, bigint) IS
+    'Locks the quarantined value about which a provider is asked next, or the one that is named; or says in a sentence why it is asked about none.';
+
+
+CREATE OR REPLACE FUNCTION pricing.asked_together(
+    chosen pricing.quarantined_values, wanted_provider text, day date, most integer, OUT value_ids bigint[], OUT symbols text[])
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+BEGIN
+    -- Of a quote the newest is asked for, of whatever time the quarantined ones are.
+    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
+    FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
+          WHERE q.value_id = chosen.value_id
+             OR (q.data_type = chosen.data_type AND q.ask_at <= now_ AND q.status = 'held'
+                 AND (day IS NULL OR q.observed_at = chosen.observed_at)
+                 AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
+                 AND NOT pricing.is_in_work(q.symbol))
+          ORDER BY q.value_id = chosen.value_id DESC, q.ask_at, q.value_id
+          LIMIT most FOR UPDATE SKIP LOCKED) s;
+END $$;
+COMMENT ON FUNCTION pricing.asked_together(pricing.quarantined_values, text, date, integer) IS
+    'Locks the quarantined values that one call of a provider asks about: the chosen one, and others of its data type and day, or of any time where day is NULL.';
+
+
+CREATE OR REPLACE FUNCTION pricing.key_to_ask(wanted_provider text, keys text[], needed integer, last_call timestamptz, at timestamptz)
+RETURNS TABLE (key_name text, units_left bigint)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    SELECT r.key_name, r.units_left
+    FROM pricing.key_room(wanted_provider, at) r JOIN pricing.data_collectors p ON p.provider = wanted_provider
+    WHERE r.is_usable AND r.units_left >= needed AND (keys IS NULL OR r.key_name = ANY (keys))
+      AND NOT coalesce(last_call > at - make_interval(
+            secs => p.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
+    ORDER BY r.units_left DESC, r.key_name LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.key_to_ask(text, text[], integer, timestamptz, timestamptz) IS
+    'That of these keys (NULL = all) of a provider which can be charged the most units at a time, at least the needed ones, and whose pause since the last call is over. No row = none can.';
+
+
+CREATE OR REPLACE FUNCTION pricing.within_units(
+    INOUT value_ids bigint[], INOUT symbols text[], first_symbol text, units_left bigint, units_per_symbol integer)
+LANGUAGE plpgsql STABLE SET search_path = '' AS $$
+#variable_conflict use_column
+BEGIN
+    IF units_per_symbol > 0 AND units_per_symbol * cardinality(symbols) > units_left THEN
+        symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
+                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol) ORDER BY x.symbol <> first_symbol, 1
+                          LIMIT units_left / units_per_symbol) u);
+        value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
+                      WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
+    END IF;
+END $$;
+COMMENT ON FUNCTION pricing.within_units(bigint[], text[], text, bigint, integer) IS
+    'As many symbols, the first one among them, as so many units suffice for, and the quarantined values that are of them.';
+
+
+CREATE OR REPLACE FUNCTION pricing.log_opinions(
+    wanted_provider text, wanted_key text, wanted_type text, wanted_symbols text[], day date, wanted_units integer, needed bigint,
+    run text, worker_name text, asked_ids bigint[], at timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    opened bigint;
+BEGIN
+    INSERT INTO pricing.collector_call_log AS c
+        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
+    VALUES (wanted_provider, wanted_key, wanted_type, wanted_symbols, coalesce(day, '-infinity'), coalesce(day, 'infinity'),
+            wanted_units, needed, run, worker_name, at)
+    RETURNING c.call_id INTO opened;
+    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = at WHERE s.provider = wanted_provider;
+    -- Whoever asks may be lost before the answer comes: until there is one, it is asked for again, ever more seldom.
+    UPDATE pricing.quarantined_values q
+    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'held' THEN at + interval '15 minutes' * 2 ^ q.asked END
+    WHERE q.value_id = ANY (asked_ids);
+    INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
+    SELECT v.value_id, wanted_provider, opened, at FROM unnest(asked_ids) AS v (value_id) ORDER BY 1
+    ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
+        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL, value = NULL,
+            currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
+    RETURN opened;
+END $$;
+COMMENT ON FUNCTION pricing.log_opinions(text, text, text, text[], date, integer, bigint, text, text, bigint[], timestamptz) IS
+    'Logs a call about quarantined values as open, with the units and bytes that it may cost, and notes when the values are asked about again. Returns the call.';
+
+
 CREATE OR REPLACE FUNCTION pricing.claim_opinions(
     wanted_provider text, worker_name text, keys text[], run text DEFAULT NULL, only_value bigint DEFAULT NULL,
     OUT refusal text, OUT key_name text, OUT call_id bigint, OUT data_type text, OUT fetcher text, OUT day date,
@@ -72,60 +183,32 @@ CREATE OR REPLACE FUNCTION pricing.claim_opinions(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
-    now_ timestamptz := pricing.clock();
+    now_ timestamptz;
+    picked record;
     first_ pricing.quarantined_values;
     kind pricing.data_type_registry;
     able pricing.provider_capabilities;
-    collector pricing.data_collectors;
     last_call timestamptz;
-    chosen record;
-    most integer;
-    units_ integer;
+    allowed record;
     bytes_ bigint;
 BEGIN
-    IF only_value IS NULL THEN
-        SELECT * INTO first_ FROM pricing.quarantined_values q
-        WHERE q.ask_at <= now_ AND q.status = 'held'
-          AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider AND NOT pricing.is_in_work(q.symbol)
-        ORDER BY q.ask_at, q.value_id LIMIT 1 FOR UPDATE SKIP LOCKED;
-        -- What waits goes first, for ten minutes: a storm of bad values must not cost viewers their prices.
-        IF first_.ask_at > now_ - interval '10 minutes' AND EXISTS (
-               SELECT FROM pricing.api_call_queue_live t
-               WHERE t.provider = wanted_provider AND t.run_after IS NULL AND t.status = 'pending') THEN
-            refusal := 'other work of the provider goes first';
-            RETURN;
-        END IF;
-    ELSE
-        SELECT * INTO first_ FROM pricing.quarantined_values q WHERE q.value_id = only_value FOR UPDATE;
-    END IF;
-    IF first_.value_id IS NULL THEN
-        refusal := 'no held value waits for an opinion';
+    picked := pricing.next_to_ask(wanted_provider, only_value);
+    first_ := picked.chosen;
+    refusal := picked.refusal;
+    IF refusal IS NOT NULL THEN
         RETURN;
     END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = first_.data_type;
-    IF first_.observed_at IS NULL AND kind.fetcher <> 'quote' THEN
-        refusal := 'the value names no day that another provider could be asked about';
-        RETURN;
-    END IF;
     SELECT * INTO able FROM pricing.provider_capabilities c WHERE c.provider = wanted_provider AND c.fetcher = kind.fetcher;
     day := CASE WHEN kind.fetcher <> 'quote' THEN (first_.observed_at AT TIME ZONE 'UTC')::date END;
-    -- What shares a call with it; of a quote the newest is asked for, of whatever time the held ones are.
-    SELECT array_agg(s.value_id ORDER BY s.value_id), array_agg(DISTINCT s.symbol) INTO value_ids, symbols
-    FROM (SELECT q.value_id, q.symbol FROM pricing.quarantined_values q
-          WHERE q.value_id = first_.value_id
-             OR (only_value IS NULL AND q.data_type = first_.data_type AND q.ask_at <= now_ AND q.status = 'held'
-                 AND (day IS NULL OR q.observed_at = first_.observed_at)
-                 AND pricing.second_provider(q.data_type, q.symbol, q.provider) = wanted_provider
-                 AND NOT pricing.is_in_work(q.symbol))
-          ORDER BY q.value_id = first_.value_id DESC, q.ask_at, q.value_id
-          -- A list of all symbols is too much for an opinion.
-          LIMIT CASE WHEN day IS NOT NULL THEN able.window_batch_size WHEN able.batch_from > 1 THEN 1 ELSE able.batch_size END
-          FOR UPDATE SKIP LOCKED) s;
-
+    SELECT t.value_ids, t.symbols INTO value_ids, symbols FROM pricing.asked_together(
+        first_, wanted_provider, day,
+        -- A list of all symbols is too much for an opinion.
+        CASE WHEN only_value IS NOT NULL THEN 1 WHEN day IS NOT NULL THEN able.window_batch_size
+             WHEN able.batch_from > 1 THEN 1 ELSE able.batch_size END) t;
     -- The lock makes looking at the allowance and taking from it one step, as for claims.
     SELECT s.last_call_at INTO last_call FROM pricing.provider_state s WHERE s.provider = wanted_provider FOR UPDATE;
     now_ := pricing.clock();
-    SELECT * INTO collector FROM pricing.data_collectors p WHERE p.provider = wanted_provider;
     bytes_ := kind.estimated_data_size_bytes * cardinality(symbols);
     -- No more urgent than a backfill: it stops at the same part of the quota.
     SELECT w.sentence INTO refusal FROM pricing.why_not_called(wanted_provider, -2, bytes_) w;
@@ -137,42 +220,20 @@ BEGIN
         refusal := pg_catalog.format('%s is being asked for in this moment. Try again in some seconds', first_.symbol);
         RETURN;
     END IF;
-    SELECT r.key_name, r.units_left INTO chosen FROM pricing.key_room(wanted_provider, now_) r
-    WHERE r.is_usable AND r.units_left >= able.units_per_call + able.units_per_symbol AND (keys IS NULL OR r.key_name = ANY (keys))
-      AND NOT coalesce(last_call > now_ - make_interval(
-            secs => collector.request_delay_ms / 1000.0 * CASE WHEN r.is_nearly_used_up THEN 2 ELSE 1 END), false)
-    ORDER BY r.units_left DESC, r.key_name LIMIT 1;
-    IF chosen IS NULL THEN
+    SELECT * INTO allowed FROM pricing.key_to_ask(wanted_provider, keys, able.units_per_call + able.units_per_symbol, last_call, now_);
+    IF allowed.key_name IS NULL THEN
         refusal := pg_catalog.format('%s may not be asked at this moment: its limits leave no room. Try again in a minute', wanted_provider);
         RETURN;
     END IF;
-    IF able.units_per_symbol > 0 AND able.units_per_call + able.units_per_symbol * cardinality(symbols) > chosen.units_left THEN
-        most := (chosen.units_left - able.units_per_call) / able.units_per_symbol;
-        symbols := (SELECT array_agg(u.symbol ORDER BY u.symbol)
-                    FROM (SELECT x.symbol FROM unnest(symbols) AS x (symbol) ORDER BY x.symbol <> first_.symbol, 1 LIMIT most) u);
-        value_ids := (SELECT array_agg(q.value_id ORDER BY q.value_id) FROM pricing.quarantined_values q
-                      WHERE q.value_id = ANY (value_ids) AND q.symbol = ANY (symbols));
-    END IF;
-    units_ := able.units_per_call + able.units_per_symbol * cardinality(symbols);
-    key_name := chosen.key_name;
+    SELECT f.value_ids, f.symbols INTO value_ids, symbols
+    FROM pricing.within_units(value_ids, symbols, first_.symbol, allowed.units_left - able.units_per_call, able.units_per_symbol) f;
+    key_name := allowed.key_name;
     data_type := first_.data_type;
     fetcher := kind.fetcher;
     claimed_at := now_;
-    INSERT INTO pricing.collector_call_log AS c
-        (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
-    VALUES (wanted_provider, claim_opinions.key_name, first_.data_type, claim_opinions.symbols, coalesce(day, '-infinity'),
-            coalesce(day, 'infinity'), units_, bytes_, run, worker_name, now_)
-    RETURNING c.call_id INTO claim_opinions.call_id;
-    UPDATE pricing.provider_state s SET claims = s.claims + 1, last_call_at = now_ WHERE s.provider = wanted_provider;
-    -- Whoever asks may be lost before the answer comes: until there is one, it is asked for again, ever more seldom.
-    UPDATE pricing.quarantined_values q
-    SET asked = least(q.asked + 1, 100), ask_at = CASE WHEN q.asked < 3 AND q.status = 'held' THEN now_ + interval '15 minutes' * 2 ^ q.asked END
-    WHERE q.value_id = ANY (claim_opinions.value_ids);
-    INSERT INTO pricing.second_opinions AS o (value_id, provider, call_id, asked_at)
-    SELECT v.value_id, wanted_provider, claim_opinions.call_id, now_ FROM unnest(claim_opinions.value_ids) AS v (value_id) ORDER BY 1
-    ON CONFLICT ON CONSTRAINT second_opinions_pkey DO UPDATE
-        SET call_id = excluded.call_id, asked_at = excluded.asked_at, answered_at = NULL, observed_at = NULL, value = NULL,
-            currency = NULL, adjustment = NULL, ratio = NULL, failure = NULL;
+    call_id := pricing.log_opinions(
+        wanted_provider, key_name, data_type, symbols, day, able.units_per_call + able.units_per_symbol * cardinality(symbols), bytes_,
+        run, worker_name, value_ids, now_);
 END $$;
 COMMENT ON FUNCTION pricing.claim_opinions(text, text, text[], text, bigint) IS
     'Takes one call of a provider about held values that wait for its opinion, as many as share a call, within its limits and what its quota leaves for backfills, behind its waiting tasks, and logs it as open: commit before making it. Or says in a sentence why not now. With only_value about that one, whatever waits.';

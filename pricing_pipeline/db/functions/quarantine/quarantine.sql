@@ -1,6 +1,44 @@
 -- Values that are not believed. They are written in the transaction that finishes their tasks, behind the fence, after
 -- prices and before the call is settled.
 
+CREATE OR REPLACE FUNCTION pricing.price_of_kin(wanted_class text, besides_type text, wanted_symbol text, is_first boolean)
+RETURNS TABLE (observed_at timestamptz, amount bigint, scale smallint)
+LANGUAGE sql STABLE AS $$
+    SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
+    JOIN pricing.latest_prices o ON o.data_type = t.data_type AND o.symbol = wanted_symbol
+    WHERE is_first AND t.asset_class = wanted_class AND t.data_type <> besides_type
+    ORDER BY o.observed_at DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION pricing.price_of_kin(text, text, text, boolean) IS
+    'The newest price that another data type knows of the same instrument, with which the first price of a pair is compared; of others nothing.';
+
+
+CREATE OR REPLACE FUNCTION pricing.said_by_others(
+    wanted_type text, besides text, alike text[], fetcher text, wanted_class text, wanted_symbol text, first_at timestamptz, last_at timestamptz,
+    wanted_currency text, are_own_of_others boolean)
+RETURNS TABLE (times timestamptz[], given numeric[], providers text[])
+LANGUAGE sql STABLE AS $$
+    SELECT array_agg(o.at), array_agg(o.given), array_agg(o.provider)
+    FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
+          FROM pricing.price_history h
+          WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = wanted_symbol AND h.provider <> besides
+            AND h.observed_at BETWEEN first_at AND last_at AND fetcher <> 'quote' AND (alike IS NOT NULL OR are_own_of_others)
+          UNION ALL
+          SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
+          FROM pricing.latest_prices p
+          WHERE p.data_type = ANY (alike) AND p.symbol = wanted_symbol AND p.provider <> besides AND fetcher = 'quote'
+            AND p.observed_at BETWEEN first_at - interval '15 minutes' AND last_at + interval '15 minutes') o
+    WHERE (o.currency = wanted_currency) IS NOT FALSE
+      -- Days before a split are left out, for two sources may have divided by it or not.
+      AND (fetcher <> 'daily_bars' OR NOT EXISTS (
+          SELECT FROM pricing.corporate_actions a
+          WHERE a.asset_class = wanted_class AND a.symbol = wanted_symbol AND a.kind = 'split'
+            AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))
+$$;
+COMMENT ON FUNCTION pricing.said_by_others(text, text, text[], text, text, text, timestamptz, timestamptz, text, boolean) IS
+    'What other providers say of the same times: of the pair itself, or of the instrument in a data type like this one.';
+
+
 CREATE OR REPLACE FUNCTION pricing.known_values(
     wanted_type text, from_provider text, symbols text[], first_times timestamptz[], last_times timestamptz[], is_latest boolean)
 RETURNS TABLE (symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric,
@@ -47,12 +85,7 @@ BEGIN
         SELECT h.observed_at, h.amount, h.scale, h.adjustment FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at > w.last_at AND NOT is_latest
         ORDER BY h.observed_at LIMIT 1) later ON true
-    -- The first price of a pair is compared with what another data type knows of the same instrument.
-    LEFT JOIN LATERAL (
-        SELECT o.observed_at, o.amount, o.scale FROM pricing.data_type_registry t
-        JOIN pricing.latest_prices o ON (o.data_type, o.symbol) = (t.data_type, w.symbol)
-        WHERE l.symbol IS NULL AND is_latest AND t.asset_class = kind.asset_class AND t.data_type <> wanted_type
-        ORDER BY o.observed_at DESC LIMIT 1) kin ON true
+    LEFT JOIN LATERAL pricing.price_of_kin(kind.asset_class, wanted_type, w.symbol, l.symbol IS NULL AND is_latest) kin ON true
     -- Days that come again: what would be revised.
     LEFT JOIN LATERAL (
         SELECT array_agg(h.observed_at) AS times, array_agg(h.amount) AS amounts, array_agg(h.scale) AS scales,
@@ -60,25 +93,9 @@ BEGIN
         FROM pricing.price_history h
         WHERE h.data_type = wanted_type AND h.symbol = w.symbol AND h.observed_at BETWEEN w.first_at AND w.last_at
           AND kind.fetcher <> 'quote') same ON true
-    -- What another provider says of the same times: of the pair itself, or of the instrument in a data type like this one.
-    -- Days before a split are left out, for two sources may have divided by it or not.
-    LEFT JOIN LATERAL (
-        SELECT array_agg(o.at) AS times, array_agg(o.given) AS given, array_agg(o.provider) AS providers
-        FROM (SELECT h.observed_at AS at, h.amount * ('1e-' || h.scale)::numeric AS given, h.provider, h.currency
-              FROM pricing.price_history h
-              WHERE h.data_type = ANY (alike || wanted_type) AND h.symbol = w.symbol AND h.provider <> from_provider
-                AND h.observed_at BETWEEN w.first_at AND w.last_at AND kind.fetcher <> 'quote'
-                AND (alike IS NOT NULL OR same.is_of_others)
-              UNION ALL
-              SELECT p.observed_at, p.amount * ('1e-' || p.scale)::numeric, p.provider, p.currency
-              FROM pricing.latest_prices p
-              WHERE p.data_type = ANY (alike) AND p.symbol = w.symbol AND p.provider <> from_provider AND kind.fetcher = 'quote'
-                AND p.observed_at BETWEEN w.first_at - interval '15 minutes' AND w.last_at + interval '15 minutes') o
-        WHERE (o.currency = coalesce(i.currency, l.currency)) IS NOT FALSE
-          AND (kind.fetcher <> 'daily_bars' OR NOT EXISTS (
-              SELECT FROM pricing.corporate_actions a
-              WHERE a.asset_class = kind.asset_class AND a.symbol = w.symbol AND a.kind = 'split'
-                AND a.ex_on > (o.at AT TIME ZONE 'UTC')::date))) other ON true;
+    LEFT JOIN LATERAL pricing.said_by_others(
+        wanted_type, from_provider, alike, kind.fetcher, kind.asset_class, w.symbol, w.first_at, w.last_at, coalesce(i.currency, l.currency),
+        same.is_of_others) other ON true;
 END $$;
 COMMENT ON FUNCTION pricing.known_values(text, text, text[], timestamptz[], timestamptz[], boolean) IS
     'What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer''s span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.';
@@ -278,32 +295,24 @@ COMMENT ON FUNCTION pricing.store_released(bigint[]) IS
 
 
 CREATE OR REPLACE FUNCTION pricing.show_released(wanted_type text, wanted_symbol text, ids bigint[]) RETURNS bigint
-LANGUAGE sql SET search_path = '' AS $$
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    newest pricing.price_history;
+    released pricing.quarantined_values;
+BEGIN
+    SELECT * INTO newest FROM pricing.price_history h WHERE h.data_type = wanted_type AND h.symbol = wanted_symbol
+    ORDER BY h.observed_at DESC LIMIT 1;
+    SELECT * INTO released FROM pricing.quarantined_values q
+    WHERE q.value_id = ANY (ids)
+      AND (q.data_type, q.symbol, q.observed_at, q.call_id) = (wanted_type, wanted_symbol, newest.observed_at, newest.call_id)
+    ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1;
+    IF released.value_id IS NULL THEN
+        RETURN NULL;
+    END IF;
     -- It is the pair's newest value, so it is its latest price, as old as its provider's last word and not as the decision.
-    WITH newest AS (
-        SELECT h.*, q.value_id, q.value, q.last_seen_at
-        FROM (SELECT x.* FROM pricing.price_history x WHERE x.data_type = wanted_type AND x.symbol = wanted_symbol
-              ORDER BY x.observed_at DESC LIMIT 1) h
-        JOIN pricing.quarantined_values q ON q.value_id = ANY (ids)
-            AND (q.data_type, q.symbol, q.observed_at, q.call_id) = (h.data_type, h.symbol, h.observed_at, h.call_id)
-        ORDER BY q.last_seen_at DESC, q.value_id DESC LIMIT 1),
-    shown AS (
-        INSERT INTO pricing.latest_prices AS l
-            (data_type, symbol, amount, scale, currency, observed_at, fetched_at, provider, call_id, source_text, adjustment, changed_at,
-             quality)
-        SELECT n.data_type, n.symbol, n.amount, n.scale, n.currency, n.observed_at, n.last_seen_at, n.provider, n.call_id, n.value,
-               n.adjustment, n.observed_at, n.quality
-        FROM newest n
-        ON CONFLICT (data_type, symbol) DO UPDATE
-            SET amount = excluded.amount, scale = excluded.scale, currency = excluded.currency,
-                observed_at = excluded.observed_at, fetched_at = excluded.fetched_at, provider = excluded.provider,
-                call_id = excluded.call_id, source_text = excluded.source_text, adjustment = excluded.adjustment, quality = excluded.quality,
-                changed_at = CASE WHEN pricing.same_amount(l.amount, l.scale, excluded.amount, excluded.scale)
-                                  THEN coalesce(l.changed_at, l.observed_at) ELSE excluded.changed_at END
-            WHERE l.observed_at <= excluded.observed_at
-        RETURNING 1)
-    SELECT n.value_id FROM newest n WHERE EXISTS (SELECT FROM shown)
-$$;
+    newest.source_text := released.value;
+    RETURN CASE WHEN pricing.show_latest(ARRAY[newest], released.last_seen_at) IS NOT NULL THEN released.value_id END;
+END $$;
 COMMENT ON FUNCTION pricing.show_released(text, text, bigint[]) IS
     'Makes the newest of released values the latest price of its pair, if it is the newest of all. Returns its id; NULL = it is not.';
 

@@ -20,21 +20,12 @@ COMMENT ON FUNCTION pricing.end_hold_off(text, text[]) IS
     'What made pairs fail has changed: those that back off are due now, and their failures forgotten. NULL = all symbols of the type. Returns how many.';
 
 
-CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
-RETURNS TABLE (task_id bigint, outcome text, live_id bigint)
+CREATE OR REPLACE FUNCTION pricing.revive_tasks(wanted bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path = '' AS $$
 DECLARE
     now_ timestamptz := pricing.clock();
     revived bigint[];
-    pair record;
 BEGIN
-    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
-    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
-    PERFORM FROM pricing.api_call_queue_dead q WHERE q.id = ANY (wanted) ORDER BY q.id FOR UPDATE;
-    -- Whoever tries by hand wants the first provider asked again.
-    DELETE FROM pricing.route_refusals f USING pricing.api_call_queue_dead q
-    WHERE q.id = ANY (wanted) AND (f.data_type, f.symbol) = (q.data_type, q.symbol);
-
     WITH routed AS MATERIALIZED (
         -- Routes may have changed since, and of several deaths of the same work the last is the one to take up.
         SELECT DISTINCT ON (q.data_type, q.symbol, q.window_start, q.window_end) q.*, c.provider AS new_provider,
@@ -59,7 +50,28 @@ BEGIN
     IF revived IS NOT NULL THEN
         PERFORM pricing.wake_workers();
     END IF;
+    RETURN revived;
+END $$;
+COMMENT ON FUNCTION pricing.revive_tasks(bigint[]) IS
+    'Puts dead tasks, which the caller has locked, back into the queue by today''s route; of several of the same work the last. Returns which; NULL = none.';
 
+
+CREATE OR REPLACE FUNCTION pricing.retry_tasks(wanted bigint[])
+RETURNS TABLE (task_id bigint, outcome text, live_id bigint)
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    now_ timestamptz := pricing.clock();
+    revived bigint[];
+    pair record;
+BEGIN
+    PERFORM FROM pricing.demand d JOIN pricing.api_call_queue_dead q USING (data_type, symbol)
+    WHERE q.id = ANY (wanted) AND q.window_end = 'infinity' ORDER BY d.data_type, d.symbol FOR NO KEY UPDATE OF d;
+    PERFORM FROM pricing.api_call_queue_dead q WHERE q.id = ANY (wanted) ORDER BY q.id FOR UPDATE;
+    -- Whoever tries by hand wants the first provider asked again.
+    DELETE FROM pricing.route_refusals f USING pricing.api_call_queue_dead q
+    WHERE q.id = ANY (wanted) AND (f.data_type, f.symbol) = (q.data_type, q.symbol);
+
+    revived := pricing.revive_tasks(wanted);
     FOR pair IN
         SELECT q.data_type, array_agg(q.symbol) AS symbols FROM pricing.api_call_queue_live q
         WHERE q.id = ANY (revived) AND q.window_end = 'infinity' GROUP BY 1 ORDER BY 1

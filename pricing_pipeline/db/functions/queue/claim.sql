@@ -20,13 +20,9 @@ DECLARE
     state pricing.provider_state;
     allowed pricing.call_allowance;
     tasks pricing.picked_task[];
-    may_resume boolean;
-    has_resumed boolean := false;
     planned record;
     call_units integer;
     call_bytes bigint;
-    claimed integer := 0;
-    newest_call bigint;
 BEGIN
     IF NOT is_waited_for THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -39,30 +35,10 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pricing.await_claims();
-    IF allowed.is_scarce THEN
-        allowed := pricing.save_units(wanted_provider, allowed, now_);
-    END IF;
-    IF allowed.is_probe THEN
-        state := pricing.probe_from(state, now_);
-    END IF;
-
-    -- Index entries of finished tasks stay while a snapshot needs them. Where they are many, a claim resumes after the last
-    -- one for a moment. It looks from the first task on as soon as it finds too little.
-    may_resume := state.passed_at > now_ - interval '250 milliseconds' AND state.passed_at <= now_;
-    IF may_resume THEN
-        tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -state.passed_priority, state.passed_cadence, state.passed_id);
-        has_resumed := cardinality(tasks) = allowed.most_tasks;
-    END IF;
-    IF NOT has_resumed THEN
-        tasks := pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0);
-    END IF;
-    tasks := pricing.pick_for_list(wanted_provider, allowed, tasks);
-    -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
-    -- time, it would take the place of a person's.
-    IF state.claims % 10 = 9 AND NOT allowed.is_probe AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
-        tasks := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807) || tasks;
-    END IF;
-
+    tasks := pricing.pick_for_claim(wanted_provider, allowed, state.claims, now_);
+    key_name := allowed.key_name;
+    claim_token := gen_random_uuid();
+    claimed_at := now_;
     FOR planned IN SELECT * FROM pricing.group_calls(wanted_provider, tasks, allowed.most_calls) LOOP
         planned.tasks := pricing.fitting_tasks(planned.tasks, planned.units_per_call, planned.units_per_symbol, allowed);
         CONTINUE WHEN cardinality(planned.tasks) = 0;
@@ -73,42 +49,39 @@ BEGIN
             (provider, key_name, data_type, symbols, window_start, window_end, units, reserved_bytes, run_id, worker, started_at)
         VALUES (wanted_provider, allowed.key_name, planned.data_type, claim_calls.symbols, planned.window_start, planned.window_end,
                 call_units, call_bytes, run, worker_name, now_)
-        RETURNING c.call_id INTO newest_call;
-        claim_token := coalesce(claim_token, gen_random_uuid());
+        RETURNING c.call_id INTO call_id;
         UPDATE pricing.api_call_queue_live q
         SET status = 'processing', attempt = q.attempt + 1, claim_token = claim_calls.claim_token, claimed_at = now_,
-            lease_until = now_ + lease, worker = worker_name, call_id = newest_call
+            lease_until = now_ + lease, worker = worker_name, call_id = claim_calls.call_id
         WHERE q.ctid = ANY (ARRAY(SELECT t.place FROM unnest(planned.tasks) AS t));
-        call_id := newest_call;
-        key_name := allowed.key_name;
         data_type := planned.data_type;
         fetcher := planned.fetcher;
         window_start := nullif(planned.window_start, '-infinity');
         window_end := nullif(planned.window_end, 'infinity');
-        claimed_at := now_;
         RETURN NEXT;
-        claimed := claimed + cardinality(ids);
         allowed.units_left := allowed.units_left - call_units;
         allowed.bytes_used := allowed.bytes_used + call_bytes;
     END LOOP;
-    IF newest_call IS NULL THEN
-        RETURN;
+    IF call_id IS NOT NULL THEN
+        PERFORM pricing.note_claim(wanted_provider, allowed.is_probe, call_id, now_);
     END IF;
-
-    UPDATE pricing.provider_state s
-    SET claims = s.claims + 1, last_call_at = now_,
-        breaker = CASE WHEN allowed.is_probe THEN 'half_open' ELSE 'closed' END,
-        -- Not the lease, which the caller chooses: a probe is one probe.
-        breaker_until = CASE WHEN allowed.is_probe THEN now_ + interval '60 seconds' END,
-        probe_call = CASE WHEN allowed.is_probe THEN newest_call END,
-        -- The next claim may resume only if no task that was picked is left.
-        passed_at = CASE WHEN claimed = cardinality(tasks) AND (has_resumed OR pricing.is_littered())
-                         THEN CASE WHEN has_resumed THEN s.passed_at ELSE now_ END END,
-        passed_priority = tasks[claimed].priority, passed_cadence = tasks[claimed].cadence_minutes, passed_id = tasks[claimed].id
-    WHERE s.provider = wanted_provider;
 END $$;
 COMMENT ON FUNCTION pricing.claim_calls(text, text, integer, text, text[], boolean, interval) IS
     'Takes as many tasks as the provider allows now, grouped into at most max_calls calls of the key with the most room (of keys, if given), and logs those calls as open. The transaction must be committed before the calls are made. The window of a call for latest prices is NULL. Unless is_waited_for, the commit does not wait for the disk, so that the next claim need not either; then await_disk must have returned, too. Fails (55P03) when somebody holds the provider''s state for a fifth of a second.';
+
+
+CREATE OR REPLACE FUNCTION pricing.note_claim(wanted_provider text, is_probe boolean, newest_call bigint, now_ timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    UPDATE pricing.provider_state s
+    SET claims = s.claims + 1, last_call_at = now_, breaker = CASE WHEN is_probe THEN 'half_open' ELSE 'closed' END,
+        -- Not the lease, which the caller chooses: a probe is one probe.
+        breaker_until = CASE WHEN is_probe THEN now_ + interval '60 seconds' END,
+        probe_call = CASE WHEN is_probe THEN newest_call END
+    WHERE s.provider = wanted_provider;
+END $$;
+COMMENT ON FUNCTION pricing.note_claim(text, boolean, bigint, timestamptz) IS
+    'Notes that a claim has opened calls of a provider, the newest of which is the probe of its breaker, if it is one.';
 
 
 CREATE OR REPLACE FUNCTION pricing.allowance_of(
@@ -153,8 +126,8 @@ BEGIN
            max(CASE WHEN c.batch_from = 1 THEN 0 ELSE c.batch_size END) AS listed,
            max(c.units_per_call + c.units_per_symbol) > allowed.units_left AS is_scarce
     INTO able FROM pricing.provider_capabilities c WHERE c.provider = state.provider;
-    allowed.most_tasks := CASE WHEN allowed.is_probe THEN 1 ELSE least(allowed.most_calls * able.largest, able.payable) END;
-    allowed.most_listed := CASE WHEN allowed.is_probe THEN 0 ELSE least(allowed.most_calls * able.listed, able.payable) END;
+    allowed.most_tasks := least(allowed.most_calls * able.largest, able.payable);
+    allowed.most_listed := least(allowed.most_calls * able.listed, able.payable);
     allowed.is_scarce := able.is_scarce;
     RETURN allowed;
 END $$;
@@ -235,6 +208,31 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pricing.await_claims() IS
     'Waits until no other claim is under way, of whatever provider, so that each sees the symbols of the others'' calls. Waits a quarter of a second at most.';
+
+
+CREATE OR REPLACE FUNCTION pricing.pick_for_claim(
+    wanted_provider text, allowed pricing.call_allowance, claims bigint, now_ timestamptz)
+RETURNS pricing.picked_task[]
+LANGUAGE plpgsql SET search_path = '' AS $$
+DECLARE
+    tasks pricing.picked_task[];
+BEGIN
+    IF allowed.is_scarce THEN
+        allowed := pricing.save_units(wanted_provider, allowed, now_);
+    END IF;
+    IF allowed.is_probe THEN
+        RETURN pricing.pick_probe(wanted_provider, allowed);
+    END IF;
+    tasks := pricing.pick_for_list(wanted_provider, allowed, pricing.pick_tasks(wanted_provider, allowed, allowed.most_tasks, -2147483648, 0, 0));
+    -- Every tenth claim begins with a backfill, so that live work never starves it. Where only one call may be made at a
+    -- time, it would take the place of a person's.
+    IF claims % 10 = 9 AND NOT (allowed.is_single AND coalesce(tasks[1].priority, 0) > 0) THEN
+        tasks := pricing.pick_tasks(wanted_provider, allowed, 1, 1, 2147483647, 9223372036854775807) || tasks;
+    END IF;
+    RETURN tasks;
+END $$;
+COMMENT ON FUNCTION pricing.pick_for_claim(text, pricing.call_allowance, bigint, timestamptz) IS
+    'Locks and returns the tasks of a claim, the most urgent first: of a probe one, of every tenth claim a backfill before the others.';
 
 
 CREATE OR REPLACE FUNCTION pricing.pick_tasks(
@@ -403,16 +401,6 @@ LANGUAGE sql SET search_path = '' AS $$
 $$;
 COMMENT ON FUNCTION pricing.await_disk() IS
     'In a transaction of its own: when that is committed, all that was committed before is on the disk. Crash or not, it cannot be lost any more.';
-
-
-CREATE OR REPLACE FUNCTION pricing.is_littered() RETURNS boolean
--- One figure, asked for once: a place to keep it for this transaction would cost more than the figure.
-LANGUAGE plpgsql STABLE SET search_path = '' SET stats_fetch_consistency = 'none' AS $$
-BEGIN
-    RETURN coalesce(pg_stat_get_dead_tuples('pricing.api_call_queue_live'::regclass) > 5000, false);
-END $$;
-COMMENT ON FUNCTION pricing.is_littered() IS
-    'Whether many finished tasks are still in the way of claims: more than vacuum leaves behind between two rounds of a queue that is not busy.';
 
 
 CREATE OR REPLACE FUNCTION pricing.is_in_work(wanted_symbol text) RETURNS boolean

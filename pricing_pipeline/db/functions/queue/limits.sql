@@ -10,7 +10,6 @@ LANGUAGE plpgsql STABLE SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     are_limited boolean := EXISTS (SELECT FROM pricing.provider_limits l WHERE l.provider = wanted_provider);
-    no_limit CONSTANT bigint := 1000000000;
     k pricing.provider_keys;
 BEGIN
     FOR k IN SELECT x.* FROM (VALUES (wanted_provider)) AS p (provider) LEFT JOIN pricing.provider_keys x USING (provider) LOOP
@@ -19,8 +18,7 @@ BEGIN
         is_usable := is_active AND coalesce(k.blocked_until, '-infinity') <= now_;
         is_after_refusal := coalesce(k.throttles, 0) > 0;
         is_nearly_used_up := coalesce(k.reported_left <= 5 AND k.reported_at > now_ - interval '60 seconds', false);
-        blocked_until := k.blocked_until;
-        blocked_reason := k.blocked_reason;
+        SELECT k.blocked_until, k.blocked_reason INTO blocked_until, blocked_reason;
         IF is_usable AND is_after_refusal THEN
             -- After a refusal one call at a time goes out, so that no wave follows the pause.
             is_usable := NOT EXISTS (
@@ -28,7 +26,7 @@ BEGIN
                 WHERE c.provider = wanted_provider AND c.finished_at IS NULL AND c.key_name = k.key_name
                   AND c.counted_at > now_ - interval '60 seconds');
         END IF;
-        units_left := no_limit;
+        units_left := 1000000000; -- no limit
         IF are_limited THEN
             SELECT min(plan.units - used.units - CASE WHEN plan.is_reported AND k.foreign_until > now_ THEN k.foreign_units ELSE 0 END),
                    min(plan.units) INTO units_left, units_limit

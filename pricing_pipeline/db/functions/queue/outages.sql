@@ -173,20 +173,25 @@ COMMENT ON FUNCTION pricing.probe_outage(pricing.outages) IS
     'Has one task, or one pair, that a viewer waits for asked for ahead of its pause, unless one is about to be: what was asked for longest ago, so that no bad symbol stands for all; by chance among equals, because bad symbols come together.';
 
 
-CREATE OR REPLACE FUNCTION pricing.probe_from(state pricing.provider_state, now_ timestamptz) RETURNS pricing.provider_state
-LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
+CREATE OR REPLACE FUNCTION pricing.pick_probe(wanted_provider text, allowed pricing.call_allowance) RETURNS pricing.picked_task[]
+LANGUAGE plpgsql SET search_path = '' SET enable_seqscan = off AS $$
+DECLARE
+    wanted record;
+    picked pricing.picked_task[];
 BEGIN
-    -- A claim that resumes begins after a place in the claim's order, and here that is just before the task.
-    SELECT now_, q.priority, q.cadence_minutes, q.id - 1
-    INTO state.passed_at, state.passed_priority, state.passed_cadence, state.passed_id
+    SELECT (-q.priority) AS urgency, q.cadence_minutes, q.id INTO wanted
     FROM pricing.api_call_queue_live q
     LEFT JOIN pricing.outages o ON (o.provider, o.data_type) = (q.provider, q.data_type) AND o.answered_at IS NULL
-    WHERE q.provider = state.provider AND q.run_after IS NULL AND q.status = 'pending'
+    WHERE q.provider = wanted_provider AND q.run_after IS NULL AND q.status = 'pending'
     ORDER BY q.priority > 0 DESC, o.last_fault_at NULLS FIRST, coalesce(q.claimed_at, q.enqueued_at), pg_catalog.md5(q.symbol) LIMIT 1;
-    RETURN state;
+    picked := pricing.pick_tasks(wanted_provider, allowed, 1, wanted.urgency, wanted.cadence_minutes, wanted.id - 1);
+    IF cardinality(picked) = 0 THEN
+        picked := pricing.pick_tasks(wanted_provider, allowed, 1, -2147483648, 0, 0);
+    END IF;
+    RETURN picked;
 END $$;
-COMMENT ON FUNCTION pricing.probe_from(pricing.provider_state, timestamptz) IS
-    'The state of a provider whose breaker lets a probe through, with the place in the claim''s order where that begins to look: at the task, of a viewer if there is one, whose data type failed longest ago, and of these at what was asked for or queued longest ago.';
+COMMENT ON FUNCTION pricing.pick_probe(text, pricing.call_allowance) IS
+    'Locks and returns the task by which a provider is probed: of a viewer if there is one, of the data type that failed longest ago, asked for or queued longest ago. If it cannot be called now, the next one in the claim''s order that can.';
 
 
 CREATE OR REPLACE FUNCTION pricing.said_outages(wanted_provider text, only_type text DEFAULT NULL) RETURNS text

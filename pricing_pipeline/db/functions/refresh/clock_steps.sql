@@ -196,7 +196,7 @@ LANGUAGE plpgsql SET search_path = '' SET lock_timeout = '1s' AS $$
 BEGIN
     UPDATE pricing.provider_state s
     SET breaker_since = pricing.moved_back(s.breaker_since, now_, step), breaker_until = pricing.moved_back(s.breaker_until, now_, step),
-        last_call_at = pricing.moved_back(s.last_call_at, now_, step), passed_at = NULL
+        last_call_at = pricing.moved_back(s.last_call_at, now_, step)
     FROM (SELECT x.provider FROM pricing.provider_state x ORDER BY 1 FOR UPDATE) mine
     WHERE s.provider = mine.provider;
     UPDATE pricing.outages o
