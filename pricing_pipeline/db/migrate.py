@@ -65,7 +65,7 @@ def _take_lock(engine: Engine, connection: Connection) -> None:
         names = " and ".join(f"process {holder.pid} of the login {holder.usename}" for holder in holders)
         ends = ", ".join(f"pg_terminate_backend({holder.pid})" for holder in holders)
         raise LockUnavailable(
-            f"{names} has the lock of upgrades. If that is another upgrade, wait until it has ended. If not, "
+            f"the lock of upgrades is taken by {names}. If that is another upgrade, wait until it has ended. If not, "
             f"end the session as an administrator: SELECT {ends}. Then start again."
             if holders
             else "another upgrade has only just ended; start again."

@@ -271,7 +271,7 @@ def test_f8_a_wrong_calendar_and_many_gaps_are_told(stage: Stage, core: Core) ->
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN), (
         "3 of 98, which is no accident"
     )
-    assert "follows a wrong calendar" in str(check.description)
+    assert "has a wrong calendar" in str(check.description)
     core.rows("DELETE FROM pricing.history_coverage")
     core.rows("DELETE FROM pricing.price_history WHERE observed_at < pricing.clock() - interval '90 days'")
     assert facts(evaluated(stage, "gaps")[DAILY])["missing"] == 3

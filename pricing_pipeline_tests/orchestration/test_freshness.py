@@ -71,7 +71,7 @@ def test_g2_a_type_that_nobody_watches_gets_no_event(stage: Stage, core: Core, c
     tick = stage.tick(SENSOR, told_of.cursor)
     assert (told(tick), tick.skip_message) == ([], "nobody watches: 4 data types")
     said = stage.spec("latest_price", QUOTE).description
-    assert "nobody watches gets no events, so its freshness may read stale" in str(said)
+    assert "without viewers gets no events, so its freshness may read stale" in str(said)
     core.heartbeat("ann", (QUOTE, "AAPL"))
     assert told(stage.tick(SENSOR, tick.cursor)) == [QUOTE], "watched again and fresh: at once"
 
