@@ -17,7 +17,7 @@ from pricing_pipeline.domain.answers import Observation
 from pricing_pipeline.domain.bars import weekend_of
 from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.registry import calendars
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Verdict
 
@@ -33,7 +33,7 @@ def doubt_closed_days(
     closed = calendars.never_traded(connection, call.data_type, pairs) if pairs else {}
     if not closed:
         return judged
-    released = held_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
+    released = quarantined_values.released(connection, call, sorted({symbol for symbol, _ in closed}))
 
     def calendar_of(row: Observation) -> str | None:
         is_released = (row.symbol, row.observed_at, row.close) in released

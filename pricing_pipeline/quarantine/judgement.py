@@ -25,7 +25,7 @@ from pricing_pipeline.prices import known_values
 from pricing_pipeline.prices.rebasing import BasisChange
 from pricing_pipeline.providers.base import capped
 from pricing_pipeline.providers.values import midnight, to_enter
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.validation.knowledge import Doubt, Doubted, Known, Verdict
 from pricing_pipeline.validation.plausibility import judge
 from pricing_pipeline.validation.restatement import Restatement, RestatementKind
@@ -42,10 +42,10 @@ def judge_answer(
     if doubted:
         rows = of_symbols(observed, doubted)
         proved = with_proofs(connection, call, rows, known)
-        for symbol, witnesses in held_values.witnesses(connection, call, doubted).items():
+        for symbol, witnesses in quarantined_values.witnesses(connection, call, doubted).items():
             proved[symbol] = replace(proved.get(symbol, known[symbol]), witnesses=witnesses)
         judged |= verdicts(call, of_symbols(rows, proved), proved)
-        released = held_values.released(connection, call, doubted)
+        released = quarantined_values.released(connection, call, doubted)
         for verdict in (judged[symbol] for symbol in doubted if released):
             believed = [
                 doubt.observation
@@ -62,7 +62,7 @@ def with_proofs(
     connection: Connection, call: Call, rows: Sequence[Observation], known: Mapping[str, Known]
 ) -> dict[str, Known]:
     """The known values, with evidence for doubted moves: trading, other providers. Only symbols that have evidence."""
-    rivals = held_values.rivals(connection, call, rows)
+    rivals = quarantined_values.rivals(connection, call, rows)
     trading = known_values.trading(connection, call, rows)
     return {
         symbol: replace(known[symbol], unsettled=rivals.get(symbol, {}), trading=trading.get(symbol, ()))

@@ -1,7 +1,7 @@
 """Decide on quarantined values: a person decides on one or a whole level, or a new split explains them.
 
 A released value is stored as a price, a rejected one is not. Each decision is one statement and can be repeated.
-plausibility.py decides which values are quarantined, held_values.py keeps them.
+plausibility.py decides which values are quarantined, quarantined_values.py keeps them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.domain.data_types import Fetcher
 from pricing_pipeline.domain.windows import Window
 from pricing_pipeline.prices import actions, known_values
-from pricing_pipeline.quarantine import closed_days, held_values, judgement
-from pricing_pipeline.quarantine.held_values import Decision, HeldValue
+from pricing_pipeline.quarantine import closed_days, judgement, quarantined_values
+from pricing_pipeline.quarantine.quarantined_values import Decision, QuarantinedValue
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.validation import plausibility
 from pricing_pipeline.validation.knowledge import Verdict
@@ -51,7 +51,7 @@ def decide(
     engine: Engine, ids: Sequence[int], decision: str, by: str, why: str | None = None
 ) -> list[Decision]:
     """Make values `released` or `rejected`: all of them, or none."""
-    return transact(engine, lambda connection: held_values.decide(connection, ids, decision, by, why))
+    return transact(engine, lambda connection: quarantined_values.decide(connection, ids, decision, by, why))
 
 
 def decide_level(
@@ -60,7 +60,9 @@ def decide_level(
     """Make a value `released` or `rejected`, and all quarantined values on its level."""
 
     def work(connection: Connection) -> list[Decision]:
-        return held_values.decide(connection, held_values.level(connection, value_id), decision, by, why)
+        return quarantined_values.decide(
+            connection, quarantined_values.level(connection, value_id), decision, by, why
+        )
 
     return transact(engine, work)
 
@@ -95,21 +97,21 @@ def _judge_instrument(instrument: actions.Unjudged, connection: Connection) -> l
     decisions = []
     fetchers = {kind.data_type: kind.fetcher for kind in data_type_registry.active_data_types(connection)}
     for data_type in instrument.data_types:
-        values = held_values.of_level(connection, data_type, instrument.symbol)
+        values = quarantined_values.of_level(connection, data_type, instrument.symbol)
         for provider in sorted({value.provider for value in values}):
             own = [value for value in values if value.provider == provider]
             believed, repeated = _judged(connection, own, fetchers[data_type], instrument.until)
-            decisions += held_values.decide(
+            decisions += quarantined_values.decide(
                 connection, believed, "released", instrument.by_whom, instrument.why
             )
             why = f"{instrument.why}, by which this is what is stored"
-            decisions += held_values.decide(connection, repeated, "rejected", instrument.by_whom, why)
+            decisions += quarantined_values.decide(connection, repeated, "rejected", instrument.by_whom, why)
     actions.note_judged(connection, instrument)
     return decisions
 
 
 def _judged(
-    connection: Connection, values: Sequence[HeldValue], fetcher: Fetcher, now: datetime
+    connection: Connection, values: Sequence[QuarantinedValue], fetcher: Fetcher, now: datetime
 ) -> tuple[list[int], list[int]]:
     """The ids of the values that are believed now, and of those that repeat stored values in later shares.
 
@@ -152,7 +154,7 @@ def _points(rows: Iterable[Observation]) -> set[tuple[datetime, Decimal]]:
     return {(row.observed_at, row.close) for row in rows}
 
 
-def _call(value: HeldValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
+def _call(value: QuarantinedValue, fetcher: Fetcher, rows: Sequence[Observation], now: datetime) -> Call:
     """A call that could have brought these values, as far as judging needs it: it has no task."""
     days = [row.observed_at.date() for row in rows]
     return Call(

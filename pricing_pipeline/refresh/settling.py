@@ -36,7 +36,7 @@ from pricing_pipeline.errors import (
 )
 from pricing_pipeline.prices import actions, documents, known_values, price_writer, rebasing
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import closed_days, held_values, judgement
+from pricing_pipeline.quarantine import closed_days, judgement, quarantined_values
 from pricing_pipeline.queue import limits, task_queue
 from pricing_pipeline.refresh.tally import Tally
 from pricing_pipeline.validation.knowledge import Known
@@ -233,7 +233,7 @@ def _store(
     doubts = judgement.doubts(answer, verdicts, ids, wrong.values())
     if doubts:
         size = len(fetched.body)
-        held_values.hold(connection, call, doubts, fetched.evidence, fetched.http_status, size)
+        quarantined_values.quarantine(connection, call, doubts, fetched.evidence, fetched.http_status, size)
     failures += judgement.unserved(call, answer, verdicts, stored, changes, asked)
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}

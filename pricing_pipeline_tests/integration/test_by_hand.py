@@ -8,7 +8,7 @@ import pytest
 
 from pricing_pipeline.domain.answers import FailureKind, RejectedValue
 from pricing_pipeline.domain.calls import Call
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import task_queue
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, MFAPI, NAV, QUOTE, TWELVEDATA, Core
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -386,7 +386,7 @@ def test_b9_a_failed_span_is_resolved_though_a_day_of_it_came_unreadable(core: C
     core.rows("SELECT pricing.cover('equity_daily', '{AAPL}', '2010-03-02', '2010-12-31')")
     with core.engine.begin() as connection:
         broken = RejectedValue("AAPL", datetime(2010, 3, 1, tzinfo=UTC), "close 'NaN' is no number", "NaN")
-        held_values.hold(connection, call, [broken], b"", 200)
+        quarantined_values.quarantine(connection, call, [broken], b"", 200)
     assert core.one("SELECT pricing.resolve_tasks()") == 1
 
 

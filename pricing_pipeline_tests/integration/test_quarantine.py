@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pricing_pipeline.domain.answers import Adjust, Adjustment, Observation, RejectedValue
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, FX, QUOTE, Core, midnight, observation
 from pricing_pipeline_tests.fixtures.database import Clock
@@ -41,7 +41,7 @@ def test_f6_b18_a_value_in_another_unit_is_kept_and_its_neighbours_are_stored(co
     assert (row.status, row.times, row.resolved_at) == ("held", 1, None)
     assert row.bar == {"close": "7250", "currency": "USD", "adjustment": "raw"}
     with core.engine.connect() as connection:
-        assert held_values.body(connection, row.value_id) == BODY
+        assert quarantined_values.body(connection, row.value_id) == BODY
     audit(core)
 
 
@@ -236,7 +236,7 @@ def test_f6_a_body_is_cut_at_a_million_bytes(core: Core) -> None:
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7250"), body=b"x" * 3_000_000)
     (row,) = held(core)
     with core.engine.connect() as connection:
-        assert held_values.body(connection, row.value_id) == b"x" * 1_000_000
+        assert quarantined_values.body(connection, row.value_id) == b"x" * 1_000_000
     assert core.one("SELECT size FROM pricing.quarantined_bodies") == 3_000_000
 
 
@@ -285,7 +285,7 @@ def test_b18_f6_another_unit_from_a_real_server_is_held_with_its_real_body(
     assert after.price == before.price
     (row,) = held(core)
     with core.engine.connect() as connection:
-        body = held_values.body(connection, row.value_id)
+        body = quarantined_values.body(connection, row.value_id)
     assert body is not None
     assert json.loads(body)["AAPL"]["close"] == row.value
     assert b"sandbox-key" not in body

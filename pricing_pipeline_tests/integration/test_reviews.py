@@ -21,7 +21,7 @@ from pricing_pipeline.domain.calls import Call
 from pricing_pipeline.errors import PricingError
 from pricing_pipeline.prices import actions
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.quarantine import quarantined_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, QUOTE, Core, midnight, observation
@@ -176,8 +176,8 @@ def test_f6_a_rejected_value_that_comes_again_asks_nobody(core: Core, clock: Clo
     decided = row(core, value_id)
     assert (decided.status, decided.resolved_by, decided.times) == ("rejected", "ann", 3)
     with core.engine.connect() as connection:
-        assert held_values.counts(connection) == []
-        assert held_values.held(connection, None, None, 9) == []
+        assert quarantined_values.counts(connection) == []
+        assert quarantined_values.listed(connection, None, None, 9) == []
     assert str(core.latest("AAPL").price) == "72.50"  # type: ignore[union-attr]
     bring(core, one_call(core, QUOTE, "AAPL"), quote(core, "7251"))
     assert core.one("SELECT count(*) FROM pricing.quarantined_values WHERE status = 'held'") == 1

@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.quarantine import quarantined_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
@@ -345,7 +345,7 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     bring(core, "7250")
     found = why(core)
     with core.engine.connect() as connection:
-        (held,) = held_values.held(connection, None, None, 9)
+        (held,) = quarantined_values.listed(connection, None, None, 9)
     assert (found.state, found.since) == ("quarantined", held.last_seen_at)
     assert (
         f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"

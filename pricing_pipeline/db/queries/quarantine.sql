@@ -1,4 +1,4 @@
--- name: hold
+-- name: quarantine
 -- Keep values that are not believed, and the body that brought them; returns how many are new.
 SELECT pricing.quarantine(:data_type, :provider, :call_id, CAST(:held AS jsonb), CAST(:body AS bytea),
                           CAST(:body_size AS integer), CAST(:http_status AS integer));
