@@ -175,7 +175,7 @@ def _note(engine: Engine, question: Question, fetched: Fetched) -> None:
                 "call_id": call.id,
                 "symbols": list(question.symbols),
                 "times": [row and row.observed_at for row in values],
-                "said": [row and row.close for row in values],
+                "amounts": [row and row.close for row in values],
                 "currencies": [row and row.currency for row in values],
                 "adjustments": [row and row.adjustment.value for row in values],
                 "failures": [

@@ -132,7 +132,7 @@ def quarantine(
         "data_type": call.data_type,
         "provider": call.provider,
         "call_id": call.id,
-        "held": json.dumps([_row(value) for value in values]),
+        "doubted": json.dumps([_row(value) for value in values]),
         "body": zlib.compress(body) if body else None,
         "body_size": len(body) if body_size is None else body_size,
         "http_status": http_status,

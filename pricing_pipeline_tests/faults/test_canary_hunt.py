@@ -378,7 +378,9 @@ def test_a4_no_secret_is_found_in_any_byte_that_is_left(tmp_path: Path) -> None:
         home.run("provider", "set-key", "twelvedata", "--name", "second", given=REPLACED)
         home.add_own_secrets()
         stack.watch(QUOTE, *symbols, user="bob")
-        stack.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, held_until = NULL")
+        stack.core.rows(
+            "UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, backoff_until = NULL"
+        )
         stack.wait_until("the new key", lambda: is_asked(REPLACED))
         stack.wait_until(
             "held values", lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20

@@ -342,7 +342,7 @@ def test_e4_a_cancel_waits_for_a_finish_and_comes_too_late(core: Core) -> None:
     assert core.task("AAPL").status == "completed"
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until is None, "nothing was cancelled, so nothing rests"
+    assert pair.backoff_until is None, "nothing was cancelled, so nothing rests"
 
 
 def test_e4_a_finish_waits_for_a_cancel_and_is_refused(core: Core) -> None:

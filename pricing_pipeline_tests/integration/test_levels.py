@@ -86,8 +86,8 @@ def test_f6_one_decision_releases_805_days_of_another_face_value(core: Core) -> 
 def test_f6_one_statement_of_sql_decides_on_a_level(core: Core, decision: str) -> None:
     bring(core, NAV, SCHEME, face_value_change())
     made = core.rows(
-        "SELECT outcome, count(*) AS values FROM pricing.decide_held(pricing.level_of(:id), :what, 'ann', 'known')"
-        " GROUP BY 1",
+        "SELECT outcome, count(*) AS values"
+        " FROM pricing.decide_quarantined(pricing.level_of(:id), :what, 'ann', 'known') GROUP BY 1",
         id=one_held(core),
         what=decision,
     )

@@ -76,7 +76,7 @@ def test_a8_a_dead_pair_is_held_off_for_an_hour_doubling_to_a_day(core: Core, cl
         core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL, "no such symbol")
         pair = core.demand_of(QUOTE, "AAPL")
         assert pair is not None
-        assert abs((pair.held_until - core.clock()).total_seconds() - hours * 3600) < 5
+        assert abs((pair.backoff_until - core.clock()).total_seconds() - hours * 3600) < 5
         assert pair.last_failure == "no such symbol"
         clock.advance(hours * 3600 - 10)
         core.heartbeat("ann", (QUOTE, "AAPL"))
@@ -95,13 +95,13 @@ def test_a8_success_ends_the_hold_off(core: Core, clock: Clock) -> None:
     core.finish(core.claim_one())
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.failures, pair.held_until, pair.last_failure) == (0, None, None)
+    assert (pair.failures, pair.backoff_until, pair.last_failure) == (0, None, None)
     clock.advance(61)
     core.enqueue_due()
     core.fail(core.claim_one(), FailureKind.UNKNOWN_SYMBOL)
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert (pair.held_until - core.clock()).total_seconds() <= 3600, (
+    assert (pair.backoff_until - core.clock()).total_seconds() <= 3600, (
         "the next episode begins with an hour again"
     )
 
@@ -220,7 +220,7 @@ def test_b11_a_task_that_kills_its_worker_every_time_dies(core: Core, clock: Clo
     assert core.claim() == []
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until > core.clock()
+    assert pair.backoff_until > core.clock()
 
 
 # History

@@ -158,11 +158,11 @@ def test_f6_a_pair_that_was_held_off_is_due_when_its_value_is_released(core: Cor
     core.heartbeat("ann", (QUOTE, "AAPL"))
     value_id = held_quote(core)
     core.rows("DELETE FROM pricing.api_call_queue_live")
-    core.call("SELECT pricing.hold_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
+    core.call("SELECT pricing.back_off('equity_quote', ARRAY['AAPL'], 'implausible', 'not believed')")
     reviews.release(core.engine, value_id, "ann")
     pair = core.demand_of(QUOTE, "AAPL")
     assert pair is not None
-    assert pair.held_until is None
+    assert pair.backoff_until is None
     assert pair.due_at <= core.clock()
 
 
@@ -224,10 +224,10 @@ def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
 
 def test_f6_a_decision_has_a_name(core: Core) -> None:
     with pytest.raises(Exception, match="needs the name") as refused:
-        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'rejected', ' ')")
+        core.call("SELECT pricing.decide_quarantined(ARRAY[1]::bigint[], 'rejected', ' ')")
     assert not isinstance(refused.value, PricingError)
     with pytest.raises(Exception, match="released or rejected, not deleted"):
-        core.call("SELECT pricing.decide_held(ARRAY[1]::bigint[], 'deleted', 'ann')")
+        core.call("SELECT pricing.decide_quarantined(ARRAY[1]::bigint[], 'deleted', 'ann')")
 
 
 def test_f6_what_a_later_answer_has_confirmed_waits_no_more(

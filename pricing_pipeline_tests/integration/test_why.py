@@ -227,7 +227,7 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     core.enqueue_due()
     found = why(core)
     assert (found.state, "pricing.provider_routing" in found.sentence) == ("misconfigured", True)
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
 
 
 def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
@@ -274,7 +274,7 @@ def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: Failu
     found = why(core)
     assert found.state == state
     assert f"as {kind} (so it said)" in found.sentence
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
     if state == "failed":
         assert f"queue retry {core.tasks('AAPL')[-1].id}" in found.sentence
 

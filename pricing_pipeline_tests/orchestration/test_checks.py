@@ -343,7 +343,7 @@ def test_f6_what_a_second_provider_says_of_a_held_value_fails_the_check_until_a_
     assert (check.passed, facts(check)["compared"], facts(check)["worst_factor"]) == (False, 1, 100.0)
     assert facts(check)["examples"] == "AAPL: 7250 twelvedata, 72.5 yahoo"
     core.rows(
-        "SELECT pricing.decide_held(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values"
+        "SELECT pricing.decide_quarantined(ARRAY[value_id], 'rejected', 'ann') FROM pricing.quarantined_values"
     )
     assert evaluated(stage, "agreement")[QUOTE].passed
 

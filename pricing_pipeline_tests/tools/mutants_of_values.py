@@ -69,7 +69,7 @@ MUTANTS = (
         "prices of a lost claim are stored at once",
         f"{_FUNCTIONS}/prices/prices.sql",
         "settle_prices",
-        "IF cardinality(held) < cardinality(ids) THEN",
+        "IF cardinality(owned) < cardinality(ids) THEN",
         "IF false THEN",
         (_QUOTES,),
     ),
@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant(
         "what a later answer confirmed can be rejected",
         f"{_FUNCTIONS}/quarantine/quarantine.sql",
-        "decide_held",
+        "decide_quarantined",
         "PERFORM pricing.close_believed(wanted);",
         "NULL;",
         (f"{_TESTS}/integration/test_reviews.py",),

@@ -112,7 +112,7 @@ WHERE k.data_type = ANY (CAST(:data_types AS text[])) AND k.fetcher IN ('daily_b
 SELECT EXISTS (SELECT FROM pricing.latest_prices) OR EXISTS (SELECT FROM pricing.price_history);
 
 -- name: fetched_types
--- Those of some data types of which anything was ever fetched, held values included.
+-- Those of some data types of which anything was ever fetched, quarantined values included.
 SELECT r.data_type FROM pricing.data_type_registry r
 WHERE r.data_type = ANY (CAST(:data_types AS text[]))
   AND (EXISTS (SELECT FROM pricing.latest_answers l WHERE l.data_type = r.data_type)

@@ -89,7 +89,7 @@ GROUP BY 1, 2 ORDER BY 1;
 -- name: why
 -- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
 SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state,
-       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.said_time(late.owed_since) || ', so it counts as late', '') AS sentence,
+       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
 FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
       UNION ALL

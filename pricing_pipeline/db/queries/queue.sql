@@ -23,7 +23,7 @@ SELECT pricing.fail_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :
 
 -- name: return_tasks
 -- Give tasks back without costing an attempt, at once or after a pause in seconds.
-SELECT pricing.release_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
+SELECT pricing.return_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid), :kind, :message,
                              make_interval(secs => CAST(:pause AS float8)));
 
 -- name: is_in_work
@@ -34,7 +34,7 @@ SELECT EXISTS (SELECT FROM pricing.api_call_queue_live
 
 -- name: lock_call
 -- Lock the row of a call, so that what is stored for it can be settled.
-SELECT pricing.hold_call_log(:call_id);
+SELECT pricing.lock_call(:call_id);
 
 -- name: limit_lock_wait
 -- How long this transaction waits for a lock of another session.
@@ -46,7 +46,7 @@ SELECT pricing.extend_tasks(CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: lock_owned
 -- Lock the tasks that this claim still owns, and return their ids: the fence before anything is stored.
-SELECT pricing.hold_call(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
+SELECT pricing.lock_call_tasks(:call_id, CAST(:ids AS bigint[]), CAST(:token AS uuid));
 
 -- name: promote
 -- Make pending what has waited long enough.
@@ -92,7 +92,7 @@ SELECT q.id, q.data_type, q.symbol, nullif(q.window_start, '-infinity') AS windo
        q.provider, q.status, q.priority, q.attempt, q.max_attempts, q.enqueued_at, q.run_after, q.claimed_at, q.lease_until,
        q.worker, q.backfill_id, q.finished_at, q.failure_kind, q.resolved_at, q.errors,
        q.call_id, c.outcome AS call_outcome, c.http_status, c.wire_bytes, c.run_id,
-       CASE WHEN d.held_until > n.at THEN d.held_until END AS held_until
+       CASE WHEN d.backoff_until > n.at THEN d.backoff_until END AS held_until
 FROM (SELECT pricing.clock() AS at OFFSET 0) n
 CROSS JOIN pricing.api_call_queue q
 LEFT JOIN pricing.collector_call_log c USING (call_id)
