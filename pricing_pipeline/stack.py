@@ -127,7 +127,7 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
     engine = make_engine(worker, pool_size=1)
     try:
         with engine.connect() as connection:
-            asked = {
+            routed = {
                 name for providers in data_type_registry.routes(connection).values() for name in providers
             }
             stored = {row.provider for row in credentials.stored(connection) if row.is_active}
@@ -135,7 +135,7 @@ def missing_keys(settings: Settings, worker: str) -> list[str]:
         engine.dispose()
     return [
         name
-        for name in sorted(PROVIDERS.keys() & asked - stored)
+        for name in sorted(PROVIDERS.keys() & routed - stored)
         if PROVIDERS[name].needs_key and not configured_keys(settings, name)
     ]
 

@@ -177,12 +177,12 @@ def spans(observations: Iterable[Observation]) -> dict[str, tuple[datetime, date
     """The first and the last time of each symbol's values."""
     if isinstance(observations, Bars):
         return {observations.symbol: (observations[0].observed_at, observations[-1].observed_at)}
-    found: dict[str, tuple[datetime, datetime]] = {}
+    spans_by_symbol: dict[str, tuple[datetime, datetime]] = {}
     for row in observations:
         at = row.observed_at
-        first, last = found.get(row.symbol, (at, at))
-        found[row.symbol] = (at if at < first else first, at if at > last else last)
-    return found
+        first, last = spans_by_symbol.get(row.symbol, (at, at))
+        spans_by_symbol[row.symbol] = (at if at < first else first, at if at > last else last)
+    return spans_by_symbol
 
 
 def symbols_of(observations: Iterable[Observation]) -> set[str]:
@@ -194,10 +194,10 @@ def by_symbol(observations: Iterable[Observation]) -> Mapping[str, Sequence[Obse
     """The values of each symbol."""
     if isinstance(observations, Bars):
         return {observations.symbol: observations}
-    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    rows: defaultdict[str, list[Observation]] = defaultdict(list)
     for row in observations:
-        found[row.symbol].append(row)
-    return found
+        rows[row.symbol].append(row)
+    return rows
 
 
 def of_symbols(observations: Sequence[Observation], symbols: Container[str]) -> Sequence[Observation]:

@@ -216,9 +216,11 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
 
     No more than twice as many as were asked for are looked at: that shows which come twice.
     """
-    found: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
-    asked = [member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, found)]
-    looked_at = asked[: 2 * len(symbols)]
+    answers: dict[str, list[Answer]] = {symbol: [] for symbol in symbols}
+    members = [
+        member for member in answer.spark.result if isinstance(member, dict) and _is_of(member, answers)
+    ]
+    looked_at = members[: 2 * len(symbols)]
     is_doubtful = len(looked_at) < len(answer.spark.result)
     for member in looked_at:
         try:
@@ -228,10 +230,10 @@ def _batch(symbols: Sequence[str], answer: _SparkAnswer, now: datetime) -> Answe
             continue
         try:
             series = validate(Series, spark.response[0], f"yahoo's quote of {spark.symbol}")
-            found[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
+            answers[spark.symbol].append(read_series(Fetcher.QUOTE, spark.symbol, series, None, None, now))
         except SchemaDrift as drift:
-            found[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
-    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in found.items()])
+            answers[spark.symbol].append(failed(spark.symbol, FailureKind.SCHEMA_DRIFT, str(drift)))
+    return merge([_one(symbol, answers, is_doubtful) for symbol, answers in answers.items()])
 
 
 def _is_of(member: Mapping[str, object], symbols: Container[str]) -> bool:

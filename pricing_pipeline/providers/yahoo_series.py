@@ -240,7 +240,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
     check_offset(zone, meta.offset, moments)
     unfinished = _unfinished_from(meta, zone, answered)
     days: set[date] = set()
-    found: dict[date, list[_Bar]] = {}
+    bars_by_day: dict[date, list[_Bar]] = {}
     rejected: list[RejectedValue] = []
     for bar in lines:
         at = None
@@ -250,7 +250,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
             is_asked = _is_asked(day, window, unfinished, now)
             days.add(day)
             if bar.close is not None and is_asked:
-                found.setdefault(day, []).append(bar)
+                bars_by_day.setdefault(day, []).append(bar)
         except Implausible as fault:
             rejected.append(RejectedValue(meta.symbol, at, str(fault), spelling(bar.close)))
     splits = splits_of(meta.symbol, series.events, zone, now, are_confirmed=asked.are_confirmed)
@@ -259,7 +259,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         _check_events(meta, series)
     # Bars before a split that cannot be read stay divided by it.
     is_undone = all(
-        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in found)
+        split.observed_at is not None and all(midnight(day) >= split.observed_at for day in bars_by_day)
         for split in splits.broken
     )
     return _Chart(
@@ -268,7 +268,7 @@ def _read(meta: _Meta, series: Series, asked: _Asked) -> _Chart | None:
         is_whole=meta.instrument in _UNSPLIT or (reaches_present and is_undone),
         tells_actions=reaches_present and not splits.broken,
         splits=Splits(splits.believed),
-        bars=found,
+        bars=bars_by_day,
         rejected=(*rejected, *splits.broken, *splits.early),
         unconfirmed=splits.unconfirmed,
     )
@@ -305,8 +305,8 @@ def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
     """The bars as they came, a hole without a close. Raises SchemaDrift if their columns do not match."""
     stamps, columns = series.timestamp or [], series.indicators.quote[0]
     check_count(len(stamps), what, MAX_DAYS)
-    given = (columns.open, columns.high, columns.low, columns.close, columns.volume)
-    if any(column is not None and len(column) != len(stamps) for column in given):
+    value_columns = (columns.open, columns.high, columns.low, columns.close, columns.volume)
+    if any(column is not None and len(column) != len(stamps) for column in value_columns):
         raise SchemaDrift(f"{what} has columns of other lengths than its time stamps; nothing was stored.")
     if not stamps:
         return []
@@ -318,7 +318,7 @@ def _lines(meta: _Meta, series: Series, what: str) -> list[_Bar]:
     return [
         _Bar(at=at, open=open_, high=high, low=low, close=close, volume=volume)
         for at, open_, high, low, close, volume in zip(
-            stamps, *(column or empty for column in given), strict=True
+            stamps, *(column or empty for column in value_columns), strict=True
         )
     ]
 

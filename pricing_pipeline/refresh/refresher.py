@@ -397,13 +397,13 @@ class Refresher:
     def _claim_calls(self, connection: Connection) -> None:
         """Give each provider its fair share of the threads first, then the free threads to the most urgent work."""
         now = time.monotonic()
-        busy = Counter(one.call.provider for one in self._in_flight.values())
+        busy = Counter(in_flight.call.provider for in_flight in self._in_flight.values())
         waiting = {
-            one.provider: one
-            for one in task_queue.providers_with_work(connection)
-            if one.provider in self._clients and not self._order.is_passed_over(one.provider, now)
+            provider.provider: provider
+            for provider in task_queue.providers_with_work(connection)
+            if provider.provider in self._clients and not self._order.is_passed_over(provider.provider, now)
         }
-        urgency = {name: one.priority for name, one in waiting.items()}
+        urgency = {name: provider.priority for name, provider in waiting.items()}
         share = max(1, MAX_IN_FLIGHT // max(1, len(busy.keys() | waiting.keys())))
         for name in self._order.in_turn(waiting, busy, now):
             free = min(self._free(), min(waiting[name].max_in_flight, share) - busy[name])

@@ -151,8 +151,8 @@ class CallLog:
         """Calls numbered above `since`, oldest first, the first `limit` of one provider or of all."""
         with self._lock:
             newer = takewhile(lambda record: record.seq > since, reversed(self._calls))
-            found = [record for record in newer if provider in (None, record.provider)]
-        return [asdict(record) for record in found[::-1][:limit]]
+            records = [record for record in newer if provider in (None, record.provider)]
+        return [asdict(record) for record in records[::-1][:limit]]
 
     def stats(self) -> dict[str, dict[str, int]]:
         """Totals for each provider, and the most units in any sliding window of 1 s and 60 s."""
