@@ -99,7 +99,7 @@ bench-install: install ## Install the queues that `make bench` compares with, in
 	.venv-bench/bin/python -m pip --disable-pip-version-check --no-input --quiet install --no-deps -r benchmarks/requirements.txt
 
 # Versions that are locked already stay, unless ARGS=--upgrade.
-LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+LOCK = $(BIN)/uv pip compile --extra dagster --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 lock: install ## Write the lock files anew from pyproject.toml (ARGS=--upgrade raises versions)

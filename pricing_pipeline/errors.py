@@ -15,6 +15,7 @@ answer carry what the database needs to settle the call: HTTP status and wire by
     ├── UnknownTask              ... a task that is not in the queue
     ├── UnknownValue             ... a value that is not in the quarantine
     ├── UnknownAction            ... a split or dividend that is not there
+    ├── UnknownRule              ... a route or a limit that is not there
     ├── UnknownProvider          ... a provider that is not there
     ├── UnknownCredential        ... a stored key that is not there
     ├── InvalidRange             days are upside down, or a time has no zone
@@ -85,6 +86,10 @@ class UnknownValue(PricingError):
 
 class UnknownAction(PricingError):
     """No split or dividend of this instrument and day is known, or it cannot be one."""
+
+
+class UnknownRule(PricingError):
+    """There is no such route or limit of a provider."""
 
 
 class UnknownProvider(PricingError):

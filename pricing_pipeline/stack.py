@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -23,7 +24,7 @@ from pricing_pipeline.db.embedded_home import warn_of_account
 from pricing_pipeline.db.engine import checked_url, make_engine
 from pricing_pipeline.db.migrate import upgrade
 from pricing_pipeline.env_file import env_file
-from pricing_pipeline.errors import NoMasterKey
+from pricing_pipeline.errors import NoMasterKey, SettingsError
 from pricing_pipeline.keys import credentials, master_keys
 from pricing_pipeline.keys.environments import environment_of_children, given_to
 from pricing_pipeline.processes import dagster_home
@@ -51,6 +52,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
     `say` receives one line for each step. Raises a PricingError when something cannot start; nothing
     is left running then.
     """
+    _require_dagster()
     _require_master_key(settings)
     _require_addresses(settings)
     token = ui_token(settings)
@@ -70,9 +72,7 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
                 "Real providers are asked; set the limits of your own plan in the table pricing.provider_limits"
             )
             for name in missing_keys(settings, worker):
-                say(
-                    f"{name} has no API key yet, so it is not asked: pricing-pipeline provider set-key {name}"
-                )
+                say(f"{name} has no API key yet, so it is not asked: pricing-pipeline key set {name}")
         environment = _environment(settings, worker, dagster, sandbox_port)
         _settle(settings, environment)
         if not _is_storage_ours(settings, environment):
@@ -98,7 +98,9 @@ def up(settings: Settings, *, demo: bool, say: Say) -> None:
         supervisor.start(_webserver(environment, urls["dagster"], web_port, token))
         supervisor.wait_until_ready("dagster-webserver")
         say(f"Dagster UI: {urls['dagster']}" + (", with a login by token" if token else ""))
-        say("Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price AAPL")
+        say(
+            "Stop with Ctrl-C. In another terminal: pricing-pipeline status, pricing-pipeline price show AAPL"
+        )
         supervisor.run_until_stopped()
 
 
@@ -114,6 +116,15 @@ def _free_ports(settings: Settings, *, with_token: bool) -> tuple[int, int | Non
         else None
     )
     return web_port, sandbox_port
+
+
+def _require_dagster() -> None:
+    """An installation that only reads and sends heartbeats has none, and would start processes that die at once."""
+    if find_spec("dagster_webserver") is None:
+        raise SettingsError(
+            "Dagster is not installed here, which `up` needs. The extra dagster brings it, and `make run` installs "
+            "everything."
+        )
 
 
 def _require_master_key(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
 from pricing_pipeline.db.embedded import RELOCATION
 from pricing_pipeline.db.embedded_home import binaries
@@ -51,7 +51,7 @@ def back_up(url: str, path: Path) -> None:
     if path.exists():
         raise DatabaseError(f"{path} is there already, and is kept. Name another file.")
     programs = _programs(_server_version(url))
-    address, environment = _address(url)
+    address, environment = address_and_password(url)
     try:
         # Others may write in this folder, but cannot guess the name; the program opens a descriptor, not a name.
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".unfinished")
@@ -112,7 +112,7 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
 
     Nothing changes without the final COMMIT, whichever process ends before it.
     """
-    address, environment = _address(url)
+    address, environment = address_and_password(url)
     as_sql: list[str | Path] = ["--no-owner", "--no-privileges", "--file=-", path]
     run: list[str | Path] = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", address]
     with (
@@ -141,13 +141,22 @@ def _replace_schema(programs: Path, url: str, path: Path) -> None:
             raise DatabaseError(_failure("psql", output))
 
 
+def psql_for(engine: Engine) -> Path:
+    """The program psql. Raises DatabaseError when none is here that is as new as the server."""
+    return _programs(_version_of(engine)) / "psql"
+
+
 def _server_version(url: str) -> int:
     engine = make_engine(url, pool_size=1)
     try:
-        with engine.connect() as connection:
-            return int(connection.connection.driver_connection.info.server_version) // 10_000  # type: ignore[union-attr]
+        return _version_of(engine)
     finally:
         engine.dispose()
+
+
+def _version_of(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.connection.driver_connection.info.server_version) // 10_000  # type: ignore[union-attr]
 
 
 def _programs(needed: int) -> Path:
@@ -205,7 +214,7 @@ def _failure(program: str, output: bytes) -> str:
     return f"{program} failed: {reason}. Nothing has changed."
 
 
-def _address(url: str) -> tuple[str, dict[str, str]]:
+def address_and_password(url: str) -> tuple[str, dict[str, str]]:
     """The address in libpq's form, and an environment with the password, where other users cannot see it."""
     parsed = make_url(url)
     environment = _environment()

@@ -120,7 +120,7 @@ def backfill(
             faults.append(f"{failed} of {progress.tasks} tasks of {plan.data_type} failed")
             failures[f"failures_{plan.data_type}"] = reporter.failures(plan)
     if failures:
-        faults.append("the rest is stored. `pricing-pipeline queue list --status failed` shows why")
+        faults.append("the rest is stored. `pricing-pipeline task list --status failed` shows why")
     if faults:
         raise dg.Failure("; ".join(fault.rstrip(".") for fault in faults) + ".", metadata=failures)
 
@@ -169,7 +169,7 @@ def _fetch_now(
         return None
     return (
         f"{done.failed} of {done.tasks} watched or held pairs of {kind.data_type} could not be fetched: "
-        "`pricing-pipeline queue list --status failed` shows why"
+        "`pricing-pipeline task list --status failed` shows why"
     )
 
 

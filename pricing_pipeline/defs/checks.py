@@ -110,14 +110,14 @@ def _describe_gaps(row: quality.Gaps, none: int, is_poor: bool) -> str:
     if row.missing:
         sentence = (
             f"{row.missing} of {row.expected} trading days of the last year lack a value, of {row.lacking} symbols, "
-            "and were not asked for or failed. `pricing-pipeline backfill` fetches them, if a provider has them."
+            "and were not asked for or failed. `pricing-pipeline backfill start` fetches them, if a provider has them."
         )
     else:
         sentence = f"Nothing that can be fetched is missing of {row.expected} trading days of the last year."
     if is_poor:
         sentence += (
             f" For {none} more, which is a lot, their provider has no value: another provider may have it, or an "
-            "instrument has a wrong calendar. `pricing-pipeline gaps SYMBOL` lists the gaps of a symbol."
+            "instrument has a wrong calendar. `pricing-pipeline price gaps SYMBOL` lists the gaps of a symbol."
         )
     if row.without_calendar:
         sentence += f" {row.without_calendar} symbols have no trading calendar, so their gaps are not known."
@@ -147,7 +147,7 @@ def _outliers(connection: Connection, names: Sequence[str]) -> dict[str, _Verdic
         if untold:
             sentence += (
                 f" {len(untold)} step(s) of the last year look like unreported splits, such as {untold[0]}: "
-                "adjusted histories jump there until `pricing-pipeline actions add` enters them."
+                "adjusted histories jump there until `pricing-pipeline action add` enters them."
             )
         is_fault = row.quarantined > 0 or bool(untold)
         return _Verdict(sentence, numbers, is_fault, 20 * row.symbols > max(row.priced, 20))

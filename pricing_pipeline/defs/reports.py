@@ -358,7 +358,7 @@ def describe_service(row: freshness.Freshness) -> str:
         sentence += f" {row.missing} {'was' if row.missing == 1 else 'were'} never fetched."
     if not row.is_on_time:
         sentence += (
-            " `pricing-pipeline why SYMBOL` explains each, and `pricing-pipeline status` shows which provider is "
+            " `pricing-pipeline price why SYMBOL` explains each, and `pricing-pipeline status` shows which provider is "
             "throttled or out of quota."
         )
     return sentence

@@ -162,7 +162,7 @@ _LEFT_OUT = {
     "paused": ("paused", "`pricing-pipeline instrument resume SYMBOL` ends that"),
     "unknown_symbol": (
         "unknown to the provider",
-        "`pricing-pipeline queue list --status failed` names what it does not know; a retry or a new route asks again",
+        "`pricing-pipeline task list --status failed` names what it does not know; a retry or a new route asks again",
     ),
     "no_instrument": ("no instrument of this type", "watching a symbol makes it one"),
 }
@@ -234,9 +234,15 @@ def left_out_of(connection: Connection, backfill_id: UUID) -> dict[str, int]:
 
 def recent(connection: Connection, at_most: int) -> list[Listed]:
     """The most recent backfills, newest first."""
-    return [
-        Listed(**row) for row in connection.execute(query("backfill.recent"), {"at_most": at_most}).mappings()
-    ]
+    parameters = {"backfill_id": None, "at_most": at_most}
+    return [Listed(**row) for row in connection.execute(query("backfill.recent"), parameters).mappings()]
+
+
+def one(connection: Connection, backfill_id: UUID) -> Listed | None:
+    """A backfill and its progress; None if there is none with this id."""
+    parameters = {"backfill_id": backfill_id, "at_most": 1}
+    row = connection.execute(query("backfill.recent"), parameters).mappings().one_or_none()
+    return None if row is None else Listed(**row)
 
 
 def cancelled(connection: Connection, backfill_id: UUID) -> int:

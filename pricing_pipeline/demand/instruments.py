@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from pricing_pipeline.db.query_loader import query
+from pricing_pipeline.errors import UnknownDataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,55 @@ class Removed:
     outcome: str
     viewers: int
     holders: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewInstrument:
+    """An instrument that is to be known. What is None is learned from the first answer, or chosen by rules."""
+
+    asset_class: str
+    symbol: str
+    name: str | None = None
+    currency: str | None = None
+    calendar: str | None = None
+    listed_on: date | None = None
+    scale: int | None = None
+
+
+def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[NewInstrument, bool]]:
+    """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
+
+    Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for;
+    the database refuses, in a sentence, what no instrument of its class can be called.
+    """
+    spelled_: dict[tuple[str, str], NewInstrument] = {}
+    for asset_class in dict.fromkeys(one.asset_class for one in wanted):
+        data_type = _type_of(connection, asset_class)
+        those = [one for one in wanted if one.asset_class == asset_class]
+        symbols = spelled(connection, data_type, [one.symbol for one in those])
+        connection.execute(query("demand.check_new"), {"data_type": data_type, "symbols": symbols})
+        for one, symbol in zip(those, symbols, strict=True):
+            spelled_[asset_class, symbol] = replace(one, symbol=symbol)
+    rows = json.dumps([asdict(one) for one in spelled_.values()], default=str)
+    made = connection.execute(query("demand.add_instruments"), {"rows": rows})
+    new = {(row.asset_class, row.symbol) for row in made}
+    return [(one, key in new) for key, one in spelled_.items()]
+
+
+def _type_of(connection: Connection, asset_class: str) -> str:
+    data_type = connection.execute(query("demand.type_of_class"), {"asset_class": asset_class}).scalar_one()
+    if data_type is None:
+        known = connection.execute(query("demand.asset_classes")).scalars()
+        raise UnknownDataType(
+            f"no data type is for instruments of class {asset_class!r}; there are: {', '.join(known) or 'none yet'}."
+        )
+    return str(data_type)
+
+
+def about(connection: Connection, symbol: str, asset_class: str | None) -> list[Mapping[str, Any]]:
+    """Everything about the instruments of a symbol, of one class or of all that have it."""
+    parameters = {"symbol": symbol, "asset_class": asset_class}
+    return [dict(row) for row in connection.execute(query("demand.about_instruments"), parameters).mappings()]
 
 
 def pause_instruments(

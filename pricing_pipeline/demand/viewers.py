@@ -27,6 +27,29 @@ class Watching:
     seen_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A viewer of a pair: since when, and the last heartbeat."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    subscribed_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A holder of a pair; `status` is active, or closed since `closed_at`."""
+
+    user_id: str
+    data_type: str
+    symbol: str
+    status: str
+    since: datetime
+    closed_at: datetime | None
+
+
 def heartbeat(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Note that a user watches these (data type, symbol) pairs now; returns how many are new.
 
@@ -58,6 +81,39 @@ def release(connection: Connection, user_id: str, pairs: Sequence[tuple[str, str
 def serve_requests(connection: Connection) -> int:
     """Serve new requests of clients; returns how many pairs are queued. `enqueue_due` does it, too."""
     return int(connection.execute(query("demand.serve_requests")).scalar_one())
+
+
+def subscriptions(
+    connection: Connection,
+    user_id: str | None,
+    data_type: str | None,
+    symbols: Sequence[str] | None,
+    at_most: int,
+) -> list[Subscription]:
+    """Who watches what, by user, data type and symbol; None does not choose."""
+    parameters = {"user_id": user_id, "data_type": data_type, "symbols": symbols, "at_most": at_most}
+    rows = connection.execute(query("demand.subscriptions"), parameters).mappings()
+    return [Subscription(**row) for row in rows]
+
+
+def holdings(
+    connection: Connection,
+    user_id: str | None,
+    data_type: str | None,
+    symbols: Sequence[str] | None,
+    at_most: int,
+    *,
+    closed_too: bool,
+) -> list[Holding]:
+    """Who holds what, by user, data type and symbol; None does not choose."""
+    parameters = {
+        "user_id": user_id,
+        "data_type": data_type,
+        "symbols": symbols,
+        "at_most": at_most,
+        "closed_too": closed_too,
+    }
+    return [Holding(**row) for row in connection.execute(query("demand.holdings"), parameters).mappings()]
 
 
 def watching(connection: Connection) -> list[Watching]:

@@ -97,7 +97,7 @@ def remove(connection: Connection, provider: str, key_name: str, *, keep_name: b
     parameters = {"provider": provider, "key_name": key_name}
     if not connection.execute(query("credentials.remove"), parameters).scalar_one():
         raise UnknownCredential(
-            f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline provider keys all` lists those that are."
+            f"no key {key_name!r} of {provider!r} is stored. `pricing-pipeline key list` lists those that are."
         )
     if keep_name:
         connection.execute(query("credentials.use_name"), parameters)

@@ -122,7 +122,7 @@ def _lines(path: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         raise NoMasterKey(
             f"there is no master key yet: {path} does not exist. If keys are stored already, restore it from a "
-            f"backup or set {_SETTING}; otherwise `pricing-pipeline provider set-key` makes one."
+            f"backup or set {_SETTING}; otherwise `pricing-pipeline key set` makes one."
         ) from None
     except OSError as error:
         raise SettingsError(

@@ -113,7 +113,7 @@ def doubted(
     rows = json.dumps([_row(dividend) for dividend in dividends.values()])
     rejected: dict[CorporateAction, RejectedValue] = {}
     for row in connection.execute(query("actions.doubted"), {"data_type": call.data_type, "actions": rows}):
-        entered = f"pricing-pipeline actions add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
+        entered = f"pricing-pipeline action add {row.symbol} {row.ex_on} --dividend {row.cash:f}"
         at = datetime.combine(row.ex_on, datetime.min.time(), UTC)
         reason = f"{row.reason}. If it is true, enter it: {entered}"
         rejected[dividends[row.symbol, row.ex_on]] = RejectedValue(row.symbol, at, reason, f"{row.cash:f}")

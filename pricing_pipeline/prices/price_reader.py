@@ -92,16 +92,17 @@ def latest(connection: Connection, *symbols: str, data_type: str | None = None) 
     return [_latest(row) for row in rows]
 
 
-def read(connection: Connection, symbol: str) -> Reading:
-    """The result of `latest`, and a request for missing or stale prices, as for one viewer. Never waits for a provider.
+def read(connection: Connection, symbol: str, data_type: str | None = None) -> Reading:
+    """The result of `latest` for a symbol, and a request for missing or stale prices, as for one viewer.
 
-    The request is part of the connection's transaction, which the caller commits. If the request is not possible (on a
-    read replica, by a role that only reads), the result is the same.
+    Never waits for a provider. The request is part of the connection's transaction, which the caller commits. If the
+    request is not possible (on a read replica, by a role that only reads), the result is the same.
     """
-    prices = latest(connection, symbol)
+    prices = latest(connection, symbol, data_type=data_type)
+    parameters = {"symbol": symbol, "data_type": data_type}
     try:
         with connection.begin_nested():
-            requested = connection.execute(query("prices.request"), {"symbol": symbol}).scalar_one()
+            requested = connection.execute(query("prices.request"), parameters).scalar_one()
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InsufficientPrivilege):
             raise

@@ -294,8 +294,8 @@ class ProviderClient:
         if name not in keys:
             # The task is not at fault: it waits for another key, or for this one.
             raise KeyRefused(
-                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline provider "
-                f"set-key {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
+                f"this worker has no key {name!r} of {self.provider.name}. Store it with `pricing-pipeline key "
+                f"set {self.provider.name} --name {name}`, or set {key_setting(self.provider.name)} or "
                 f"{key_setting(self.provider.name)}S."
             )
         return keys[name]

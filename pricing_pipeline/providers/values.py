@@ -302,7 +302,7 @@ class UnconfirmedSplit(Implausible):
 def to_enter(split: Split) -> str:
     """The command with which a person confirms a split."""
     return (
-        f"if it is true, enter it: pricing-pipeline actions add {split.symbol} {split.ex_on} "
+        f"if it is true, enter it: pricing-pipeline action add {split.symbol} {split.ex_on} "
         f"--split {split.new_shares:f}:{split.old_shares:f}"
     )
 

@@ -192,7 +192,7 @@ class Budget:
         return (
             f"{self.provider} cannot serve the {self.pairs} watched or held pairs at their TTLs: they need "
             f"{'; and '.join(faults)}. Prices will {lateness}. "
-            "Watch less, raise TTLs in pricing.data_type_registry, add a key, or take a larger plan."
+            "Watch less, raise TTLs (`pricing-pipeline type set-ttl`), add a key, or take a larger plan."
         )
 
 

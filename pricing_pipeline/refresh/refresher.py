@@ -179,7 +179,7 @@ class Refresher:
             if providers and not any(self._clients[provider].has_key for provider in providers):
                 raise SettingsError(
                     f"{providers[0]} needs an API key, and none is stored or set. Store one with `pricing-pipeline "
-                    f"provider set-key {providers[0]}`, set {key_setting(providers[0])}, or set PRICING_SANDBOX=true."
+                    f"key set {providers[0]}`, set {key_setting(providers[0])}, or set PRICING_SANDBOX=true."
                 )
             row = connection.execute(
                 query("backfill.plan"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -17,6 +19,44 @@ def active_data_types(connection: Connection) -> list[DataType]:
     """Every active data type, by name."""
     rows = connection.execute(query("registry.active")).mappings()
     return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def retired_data_types(connection: Connection) -> list[DataType]:
+    """Every retired data type, by name."""
+    rows = connection.execute(query("registry.retired")).mappings()
+    return [DataType(**{**row, "fetcher": Fetcher(row["fetcher"])}) for row in rows]
+
+
+def about(connection: Connection, data_type: str) -> Mapping[str, Any] | None:
+    """Everything about a data type, active or retired; None when there is none of this name."""
+    row = connection.execute(query("registry.one"), {"data_type": data_type}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def set_ttl(
+    connection: Connection, data_type: str, ttl_minutes: int | None, background_ttl_minutes: int | None
+) -> bool:
+    """Change the TTLs of a data type, but for one that is None; False when there is no such type."""
+    parameters = {
+        "data_type": data_type,
+        "ttl_minutes": ttl_minutes,
+        "background_ttl_minutes": background_ttl_minutes,
+    }
+    return connection.execute(query("registry.set_ttl"), parameters).one_or_none() is not None
+
+
+def set_own_ttl(
+    connection: Connection, data_type: str, symbols: Sequence[str], ttl_minutes: int | None
+) -> list[str]:
+    """Give pairs a TTL of their own, or with None that of their type; returns the symbols that have anything stored."""
+    parameters = {"data_type": data_type, "symbols": list(symbols), "ttl_minutes": ttl_minutes}
+    return list(connection.execute(query("registry.set_own_ttl"), parameters).scalars())
+
+
+def set_active(connection: Connection, data_type: str, *, is_active: bool) -> bool:
+    """Retire a data type, or revive it; False when it is so already."""
+    parameters = {"data_type": data_type, "is_active": is_active}
+    return connection.execute(query("registry.set_active"), parameters).one_or_none() is not None
 
 
 def version(connection: Connection) -> int:

@@ -41,7 +41,7 @@ def test_f5_a_dividend_of_more_than_a_fifth_of_its_price_is_held_and_never_enter
     )
     assert (held.kind, held.value, held.day) == ("refused", cash, told[0].ex_on)
     assert "is more than a fifth of the last price before it, 100.00 on 2010-03-01" in held.reason
-    assert f"actions add AAPL 2010-03-02 --dividend {cash}" in held.reason
+    assert f"action add AAPL 2010-03-02 --dividend {cash}" in held.reason
     assert closes(core, Adjust.TOTAL), "histories are read all the same"
     core.rows("DELETE FROM pricing.api_call_queue_live")
     bring(core, bar(1, "100.00"), told=told)

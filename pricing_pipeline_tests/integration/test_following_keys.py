@@ -92,9 +92,7 @@ def test_f9_a_running_drain_takes_up_new_keys_and_lets_removed_ones_go(
     with working(core, settings) as refresher:
         why = "SELECT blocked_reason FROM pricing.provider_keys WHERE provider = 'twelvedata'"
         work_until(refresher, lambda: bool(core.rows(why)))
-        assert "no key 'default' of twelvedata. Store it with `pricing-pipeline provider set-key" in core.one(
-            why
-        )
+        assert "no key 'default' of twelvedata. Store it with `pricing-pipeline key set" in core.one(why)
         assert sandbox.calls(TWELVEDATA) == [], "nothing is asked without a key"
         client = refresher._clients[TWELVEDATA]
         put(core, settings, "default", f"{BASE}-first")

@@ -270,6 +270,7 @@ HOSTILE = {
     "pricing.user_name": ["'ann'", "NULL"],
     "pricing.call_allowance": ["json_populate_record(NULL::pricing.call_allowance, '{}')", "NULL"],
     "pricing.picked_task[]": ["ARRAY[json_populate_record(NULL::pricing.picked_task, '{}')]", "'{}'", "NULL"],
+    "pricing.due_pair[]": ["ARRAY[json_populate_record(NULL::pricing.due_pair, '{}')]", "'{}'", "NULL"],
     "timestamp with time zone": [
         "'-infinity'",
         "'infinity'",

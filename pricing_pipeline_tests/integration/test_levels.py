@@ -100,9 +100,9 @@ def test_f6_the_command_line_decides_on_a_level(cli: CommandLine, core: Core) ->
     value_id = str(one_held(core))
     assert len(cli("quarantine", "show", value_id, "--json").json["level"]) == 805
     assert "and the 804 others on its level" in cli("quarantine", "show", value_id).stderr
-    done = cli("quarantine", "reject", value_id, "--level", "--by", "ann")
+    done = cli("quarantine", "reject", value_id, "--level", "--user", "ann")
     assert (done.exit_code, done.stdout) == (0, f"805 values on the level of {value_id}: rejected.\n")
-    done = cli("quarantine", "release", value_id, "--level", "--by", "bob", "--json")
+    done = cli("quarantine", "release", value_id, "--level", "--user", "bob", "--json")
     assert done.json["counts"] == {"released": 805}
     again = cli("quarantine", "release", value_id, "--level", "--json")
     assert (again.exit_code, again.json["counts"]) == (0, {"released_already": 805})
@@ -112,7 +112,7 @@ def test_f5_one_action_that_is_entered_settles_the_level(cli: CommandLine, core:
     """After a person has said what happened, nothing more is needed; adjusted, the history has no step."""
     rows = face_value_change()
     bring(core, NAV, SCHEME, rows)
-    done = cli("actions", "add", SCHEME, str(CHANGE), "--split", "100:1", "--by", "ann")
+    done = cli("action", "add", SCHEME, str(CHANGE), "--split", "100:1", "--user", "ann")
     assert "805 held values are explained by it, and are prices now" in done.stdout
     assert held(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}

@@ -84,11 +84,14 @@ def test_b18_what_was_dropped_is_told_by_history_frames_and_why(
         bar(2, "10.40", "104", "10.50", "10.10"),
         latest=True,
     )
-    asked = ("AAPL", "--data-type", DAILY)
+    asked = ("AAPL", "--type", DAILY)
     span = ("--from", "2010-03-01", "--to", "2010-03-31")
-    assert f"dropped: {note}" in cli("history", *asked, *span).stdout
-    assert [row["quality"] for row in cli("history", *asked, *span, "--json").json["rows"]] == [None, note]
-    assert f"without parts of its bar ({note}): " in cli("why", *asked).stdout
+    assert f"dropped: {note}" in cli("price", "history", *asked, *span).stdout
+    assert [row["quality"] for row in cli("price", "history", *asked, *span, "--json").json["rows"]] == [
+        None,
+        note,
+    ]
+    assert f"without parts of its bar ({note}): " in cli("price", "why", *asked).stdout
     clock.advance(60)
     then = core.clock()
     clock.advance(60)

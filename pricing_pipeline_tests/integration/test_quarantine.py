@@ -260,8 +260,8 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     assert "there is no held value 999999" in cli("quarantine", "show", "999999", "--body").error
     core.rows("DELETE FROM pricing.quarantined_bodies")
     assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
-    assert "110" in cli("quarantine", "list", "--symbol", "EUR/USD").stdout
-    assert "no value is held" in cli("quarantine", "list", "--symbol", "AAPL").stdout
+    assert "110" in cli("quarantine", "list", "EUR/USD").stdout
+    assert "no value is held" in cli("quarantine", "list", "AAPL").stdout
     (count,) = cli("status", "--json").json["quarantine"]
     assert (count["data_type"], count["kind"], count["held"], count["symbols"]) == (FX, "unit", 1, 1)
     assert "not believed" in cli("status").stdout

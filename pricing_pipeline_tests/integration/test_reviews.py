@@ -200,7 +200,7 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
     good = observation("AAPL", "30", midnight(date(2010, 3, 3)))
     bring(core, one_call(core, DAILY, "AAPL", MARCH), good, rejected=rejected)
     value_id = str(core.one("SELECT value_id FROM pricing.quarantined_values"))
-    refused = cli("quarantine", "release", value_id, "999", "--by", "ann")
+    refused = cli("quarantine", "release", value_id, "999", "--user", "ann")
     assert refused.exit_code == 1
     assert f"value {value_id}: is not released: its answer gave no value" in refused.stdout
     assert "value 999: there is none" in refused.stdout
@@ -209,7 +209,7 @@ def test_f6_what_cannot_be_stored_is_refused_with_its_reason(cli: CommandLine, c
 
 def test_f6_people_decide_by_command(cli: CommandLine, core: Core) -> None:
     value_id = str(held_quote(core))
-    done = cli("quarantine", "release", value_id, "--by", "ann", "--why", "checked")
+    done = cli("quarantine", "release", value_id, "--user", "ann", "--reason", "checked")
     assert (done.exit_code, "7250 of AAPL is stored, and is the latest price" in done.stdout) == (0, True)
     again = cli("quarantine", "release", value_id, "--json")
     assert (again.exit_code, again.json["values"][0]["outcome"]) == (0, "released_already")
@@ -247,7 +247,7 @@ def test_f6_what_a_later_answer_has_confirmed_waits_no_more(
     bring(core, one_call(core, DAILY, "AAPL"), *rows[8:11])
     call_id = core.one("SELECT max(call_id) FROM pricing.price_history")
 
-    refused = cli("quarantine", "reject", str(first.value_id), "--by", "ann")
+    refused = cli("quarantine", "reject", str(first.value_id), "--user", "ann")
     assert refused.exit_code == 1
     assert f"is not rejected: it was released by call {call_id} and is believed now" in refused.stdout
     assert core.one("SELECT pricing.close_believed()") == 1, "the other one, by the duty"

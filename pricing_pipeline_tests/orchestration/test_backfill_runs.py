@@ -223,7 +223,7 @@ def test_g6_days_never_reach_beyond_the_partitions(stage: Stage, core: Core, san
         (
             {"symbols": ["ZZZZNOTHING"]},
             "no equity instrument is called ZZZZNOTHING. Watching it makes it known: "
-            "pricing-pipeline subscribe YOU equity_daily ZZZZNOTHING. Nothing was asked for.",
+            "pricing-pipeline subscription watch ZZZZNOTHING --type equity_daily. Nothing was asked for.",
         ),
         (
             {"symbols": ["AAPL,IBM"]},
@@ -367,7 +367,7 @@ def test_g6_a_watched_symbol_that_cannot_be_fetched_fails_the_run_in_words(
     run = stage.backfill(QUOTE, first=month, last=month, raise_on_error=False)
     assert why(run) == (
         "1 of 2 watched or held pairs of equity_quote could not be fetched:"
-        " `pricing-pipeline queue list --status failed` shows why."
+        " `pricing-pipeline task list --status failed` shows why."
     )
     assert core.latest("AAPL") is not None
     # It backs off now, and is no fault of the next run.
@@ -419,7 +419,7 @@ def test_g6_b8_a_failed_symbol_fails_the_run_and_costs_the_others_nothing(
     run = stage.backfill(DAILY, first="2010-03-01", last="2010-03-01", raise_on_error=False)
     assert why(run) == (
         "1 of 6 tasks of equity_daily failed; the rest is stored."
-        " `pricing-pipeline queue list --status failed` shows why."
+        " `pricing-pipeline task list --status failed` shows why."
     )
     (failure,) = [event for event in run.all_events if event.is_step_failure]
     (row,) = plain(failure.step_failure_data.user_failure_data.metadata[f"failures_{DAILY}"])

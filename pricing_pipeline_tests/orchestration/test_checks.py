@@ -225,9 +225,7 @@ def test_f8_the_check_knows_what_pricing_gaps_knows(stage: Stage, core: Core) ->
     assert told["expected"] == 248, "before its first value nothing is missing"
     assert (told["symbols"], told["without_calendar"]) == (3, 1)
     assert told["what_to_do"].startswith("**A history has gaps** (docs/operations.md#a-history-has-gaps)")
-    assert "pricing-pipeline backfill equity_daily --from" in told["what_to_do"], (
-        "what to type, where it failed"
-    )
+    assert "pricing-pipeline backfill start" in told["what_to_do"], "what to type, where it failed"
     assert "](" not in told["what_to_do"], "links of the page lead nowhere in the UI"
 
     core.rows(

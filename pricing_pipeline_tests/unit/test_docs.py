@@ -188,7 +188,7 @@ def data_types() -> set[str]:
         words[3]
         for page in PAGES
         for words in commands(page)
-        if words[1:3] == ["registry", "add"] and len(words) > 3
+        if words[1:3] == ["type", "add"] and len(words) > 3
     }
 
 

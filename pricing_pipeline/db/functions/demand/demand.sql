@@ -120,7 +120,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM pricing.data_type_registry a WHERE a.is_active AND a.data_type = ANY (data_types));
     IF unknown IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', left(unknown, 400)
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
 COMMENT ON FUNCTION pricing.check_pairs(text[], text[]) IS
@@ -444,7 +444,7 @@ BEGIN
     WHERE r.data_type = ANY (data_types) AND NOT r.is_active;
     IF retired IS NOT NULL THEN
         RAISE EXCEPTION 'unknown data type(s): %', retired
-            USING HINT = 'pricing-pipeline registry list shows the active ones.', ERRCODE = 'invalid_parameter_value';
+            USING HINT = 'pricing-pipeline type list shows the active ones.', ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pricing.lock_allowance(user_id);
     WITH opened AS (

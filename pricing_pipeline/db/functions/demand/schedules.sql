@@ -143,7 +143,7 @@ COMMENT ON FUNCTION pricing.schedule_rooms(text) IS
 CREATE OR REPLACE FUNCTION pricing.schedule_stop(wanted_type text, OUT room integer, OUT reason text, OUT is_trouble boolean)
 LANGUAGE sql VOLATILE SET search_path = '' AS $$
     SELECT coalesce(max(r.room), 0), CASE WHEN count(*) = 0
-               THEN 'no rule names a provider; add a row to pricing.provider_routing, or make one active'
+               THEN 'no rule names a provider; add a route with `pricing-pipeline route add`, or make one active'
                ELSE string_agg(r.reason, '; ' ORDER BY r.provider) END,
            coalesce(bool_or(r.is_trouble), true)
     FROM pricing.schedule_rooms(wanted_type) r

@@ -69,7 +69,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION '% is no symbol of %: that is %', left(odd.symbol, 60), odd.data_type, pricing.describe_shape(odd.asset_class)
             USING HINT = coalesce('Did you mean ' || odd.meant || '?',
-                                  '`pricing-pipeline registry list` shows the data types; another one may be meant.'),
+                                  '`pricing-pipeline type list` shows the data types; another one may be meant.'),
                   ERRCODE = 'check_violation', CONSTRAINT = 'symbol_fits_class';
     END IF;
 END $$;
@@ -142,7 +142,7 @@ BEGIN
             (SELECT string_agg(DISTINCT r.asset_class, ' or ') FROM pricing.data_type_registry r WHERE r.data_type = ANY (data_types)),
             array_to_string(odd.some, ', ') || CASE WHEN odd.count > 5 THEN format(' and %s more', odd.count - 5) ELSE '' END
             USING HINT = (
-                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscribe YOU %s %s', r.data_type, h.symbol)
+                SELECT CASE WHEN h.fits THEN format('Watching it makes it known: pricing-pipeline subscription watch %s --type %s', h.symbol, r.data_type)
                             ELSE format('A symbol of %s is %s', r.data_type, pricing.describe_shape(r.asset_class))
                                  || coalesce('. Did you mean ' || h.meant || '?', '') END
                 FROM pricing.data_type_registry r

@@ -83,7 +83,7 @@ DECLARE
     stop record;
     failed text := pg_catalog.format('its task failed at %s as %s (%s)', coalesce(pricing.format_time(dead.finished_at), 'some time'),
                                      coalesce(dead.failure_kind, 'unknown'), coalesce(pricing.without_full_stop(pair.last_failure), 'no reason is kept'));
-    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline queue retry %s', dead.id), 'It is tried again then');
+    at_once text := coalesce(pg_catalog.format('To try at once: pricing-pipeline task retry %s', dead.id), 'It is tried again then');
 BEGIN
     IF pair.owed_since IS NULL THEN
         state := CASE WHEN dead.failure_kind IN ('unknown_symbol', 'plan_restricted', 'cancelled') THEN dead.failure_kind ELSE 'failed' END;
@@ -110,7 +110,7 @@ BEGIN
              THEN pg_catalog.format(', or at once when %s answers', dead.provider) ELSE '' END, failed,
         coalesce('; ' || dead.provider || ': ' || pricing.describe_outages(dead.provider, pair.data_type), ''),
         CASE state WHEN 'endpoint_restricted' THEN 'Change the plan or the key, or route the data type elsewhere'
-                   WHEN 'misconfigured' THEN 'Add a row to pricing.provider_routing, or mend what the message names' ELSE at_once END);
+                   WHEN 'misconfigured' THEN 'Add a route with `pricing-pipeline route add`, or mend what the message names' ELSE at_once END);
 END $$;
 COMMENT ON FUNCTION pricing.why_backing_off(pricing.demand, pricing.api_call_queue_dead) IS
     'Why a pair backs off, by its last dead task: a fault of its symbol, or trouble, of which it is late; a state in one word and a sentence.';

@@ -211,10 +211,10 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     judged AS (
         SELECT q.id, q.data_type, c.fetcher IS NULL OR NOT p.is_active AS is_misrouted, CASE
             WHEN NOT p.is_active THEN pg_catalog.format(
-                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route in pricing.provider_routing',
+                '%s is switched off, and no other provider serves %s. Switch it on in pricing.data_collectors, or add a route with `pricing-pipeline route add`',
                 q.provider, q.data_type)
             WHEN c.fetcher IS NULL THEN pg_catalog.format(
-                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider in pricing.provider_routing',
+                '%s cannot fetch %s, which the data type %s is made of. Route it to another provider with `pricing-pipeline route add`',
                 q.provider, r.fetcher, q.data_type)
             WHEN c.units_per_call + c.units_per_symbol > w.units THEN pg_catalog.format(
                 'one symbol costs %s units of %s, and its limit "%s" allows %s. If your plan allows more, raise units in pricing.provider_limits; else route %s to another provider',

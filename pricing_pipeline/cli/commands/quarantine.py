@@ -1,7 +1,4 @@
-"""The commands on held values, as they are typed: arguments, options, help.
-
-What they do is in a module imported when they run, as for commands.py.
-"""
+"""The commands of `quarantine` as they are typed."""
 
 from __future__ import annotations
 
@@ -10,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from pricing_pipeline.cli.commands import By
-from pricing_pipeline.cli.program import Json
+from pricing_pipeline.cli.options import AnySymbol, AnyType, Json, Reason, User
+from pricing_pipeline.cli.style import listing, zoned
 
-HeldIds = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
-Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Kept with the decision.")]
+noun = typer.Typer(help="Look at values that are not believed, and decide on them.")
+
+Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
 Level = Annotated[
     bool, typer.Option("--level", help="Also all that is held with it: values in a row, on the same level.")
 ]
@@ -29,28 +27,29 @@ class Decided(StrEnum):
     ALL = "all"
 
 
-def quarantine_list(
-    data_type: Annotated[
-        str | None, typer.Option("--data-type", metavar="DATA_TYPE", help="Only this data type.")
-    ] = None,
-    symbol: Annotated[
-        str | None, typer.Option("--symbol", metavar="SYMBOL", help="Only this symbol.")
-    ] = None,
+@noun.command("list")
+@listing
+def list_(
+    symbol: AnySymbol = None,
+    data_type: AnyType = None,
     state: Annotated[Decided, typer.Option("--status", help="Only values in this state.")] = Decided.HELD,
     at_most: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show values that a provider sent and that are not believed, the latest first.
+    """List values that a provider sent and that are not believed, the latest first.
 
     \b
-    Example: pricing-pipeline quarantine list --data-type equity_daily --symbol AAPL
+    Example: pricing-pipeline quarantine list AAPL --type equity_daily
     """
-    from pricing_pipeline.cli import held
+    from pricing_pipeline.cli import quarantine
 
-    held.show_all(data_type, symbol, None if state is Decided.ALL else state.value, at_most, as_json=as_json)
+    status = None if state is Decided.ALL else state.value
+    quarantine.list_(data_type, symbol, status, at_most, as_json=as_json)
 
 
-def quarantine_show(
+@noun.command()
+@listing
+def show(
     value_id: Annotated[int, typer.Argument(metavar="ID", help="Of `quarantine list`.")],
     body: Annotated[
         bool,
@@ -67,18 +66,20 @@ def quarantine_show(
     \b
     Example: pricing-pipeline quarantine show 17 --ask
     """
-    from pricing_pipeline.cli import held
+    from pricing_pipeline.cli import quarantine
 
     if body and (as_json or ask):
         raise typer.BadParameter("--body writes what the provider sent; leave it out with --json and --ask")
     if body:
-        held.write_body(value_id)
+        quarantine.write_body(value_id)
     else:
-        held.show(value_id, ask=ask, as_json=as_json)
+        quarantine.show(value_id, ask=ask, as_json=as_json)
 
 
-def quarantine_release(
-    ids: HeldIds, level: Level = False, why: Why = None, by: By = None, as_json: Json = False
+@noun.command()
+@zoned
+def release(
+    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:
     """Believe held values after all: each is stored exactly as its provider sent it.
 
@@ -86,23 +87,25 @@ def quarantine_release(
     With --level one decision settles a whole level, such as all days before a change of face value.
 
     \b
-    Example: pricing-pipeline quarantine release 17 18 --why "checked with the exchange"
+    Example: pricing-pipeline quarantine release 17 18 --reason "checked with the exchange"
     """
-    from pricing_pipeline.cli import held
+    from pricing_pipeline.cli import quarantine
 
-    if not held.decide(ids, by, why, release=True, level=level, as_json=as_json):
+    if not quarantine.decide(ids, user, reason, release=True, level=level, as_json=as_json):
         raise typer.Exit(1)
 
 
-def quarantine_reject(
-    ids: HeldIds, level: Level = False, why: Why = None, by: By = None, as_json: Json = False
+@noun.command()
+@zoned
+def reject(
+    ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:
     """Keep held values out for good. When one comes again it is counted, and nobody is asked.
 
     \b
-    Example: pricing-pipeline quarantine reject 17 --why "pence for pounds"
+    Example: pricing-pipeline quarantine reject 17 --reason "pence for pounds"
     """
-    from pricing_pipeline.cli import held
+    from pricing_pipeline.cli import quarantine
 
-    if not held.decide(ids, by, why, release=False, level=level, as_json=as_json):
+    if not quarantine.decide(ids, user, reason, release=False, level=level, as_json=as_json):
         raise typer.Exit(1)
