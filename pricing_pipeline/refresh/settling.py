@@ -238,7 +238,6 @@ def _store(
     failed = {failure.symbol for failure in failures}
     confirmed = {symbol for symbol, verdict in verdicts.items() if verdict.confirmed}
     done = sorted((set(stored) | set(empty) | confirmed | asked) - failed)
-
     if call.window is not None:
         answered = [symbol for symbol in done if symbol not in asked]
         price_writer.cover_read(connection, call.data_type, answered, call.window, answer.unread)
