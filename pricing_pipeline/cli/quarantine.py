@@ -35,7 +35,7 @@ _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "o
 def list_(
     data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
 ) -> None:
-    """Tell which values are held, and why; those that came last first."""
+    """List the quarantined values with the reasons; those that came last first."""
     with open_connection(load_settings()) as connection:
         values = quarantined_values.listed(connection, data_type, symbol, at_most, status)
         said = opinions.of(connection, [one.value_id for one in values])
@@ -86,7 +86,7 @@ def list_(
             long="why",
         )
     else:
-        typer.echo(f"no value is {status}." if status else "no value was ever held.")
+        typer.echo(f"no value is {status}." if status else "no value was ever quarantined.")
 
 
 def show(value_id: int, *, ask: bool, as_json: bool) -> None:
@@ -216,7 +216,8 @@ def _said(one: Decision, *, release: bool) -> str:
 
 def _unknown(value_id: int) -> UnknownValue:
     return UnknownValue(
-        f"there is no held value {value_id}. `pricing-pipeline quarantine list --status all` shows those there are."
+        f"there is no quarantined value {value_id}. `pricing-pipeline quarantine list --status all` shows those "
+        "there are."
     )
 
 

@@ -1,4 +1,4 @@
-"""One decision, or one action that is entered, settles a whole level of held values (F5, F6)."""
+"""One decision, or one action that is entered, settles a whole level of quarantined values (F5, F6)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_f5_one_action_that_is_entered_settles_the_level(cli: CommandLine, core:
     rows = face_value_change()
     bring(core, NAV, SCHEME, rows)
     done = cli("action", "add", SCHEME, str(CHANGE), "--split", "100:1", "--user", "ann")
-    assert "805 held values are explained by it, and are prices now" in done.stdout
+    assert "805 quarantined values are explained by it, and are prices now" in done.stdout
     assert held(core) == 0
     assert stored(core) == {row.observed_at.date(): row.close for row in rows}
     (why,) = {row.resolution for row in core.rows("SELECT resolution FROM pricing.quarantined_values")}

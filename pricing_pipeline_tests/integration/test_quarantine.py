@@ -256,8 +256,8 @@ def test_f6_what_is_held_is_shown_with_its_answer(cli: CommandLine, core: Core) 
     text = cli("quarantine", "show", value_id)
     assert all(part in text.stdout for part in ("unit: ", "factor of 100", "before it", BODY.decode()))
     assert f"quarantine release {value_id}" in text.stderr
-    assert "there is no held value 999999" in cli("quarantine", "show", "999999").error
-    assert "there is no held value 999999" in cli("quarantine", "show", "999999", "--body").error
+    assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999").error
+    assert "there is no quarantined value 999999" in cli("quarantine", "show", "999999", "--body").error
     core.rows("DELETE FROM pricing.quarantined_bodies")
     assert "is not kept any more" in cli("quarantine", "show", value_id, "--body").error
     assert "110" in cli("quarantine", "list", "EUR/USD").stdout

@@ -1,4 +1,4 @@
-"""What a person decides about held values: released ones are prices, rejected ones ask nobody again."""
+"""What a person decides about quarantined values: released ones are prices, rejected ones ask nobody again."""
 
 from __future__ import annotations
 
