@@ -190,7 +190,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "days that nobody asked for are held one by one",
+        "days that nobody asked for are quarantined one by one",
         "pricing_pipeline/providers/values.py",
         "_outside",
         "if not outside:",
@@ -336,7 +336,7 @@ MUTANTS = (
         (_MOVES,),
     ),
     Mutant(
-        "a rival's held word confirms nothing",
+        "a rival's quarantined value confirms nothing",
         "pricing_pipeline/quarantine/judgement.py",
         "with_proofs",
         "unsettled=rivals.get(symbol, {}), ",
