@@ -1831,10 +1831,6 @@ GRANT EXECUTE ON FUNCTION pricing.known_basis(text,text[],timestamp with time zo
 CREATE FUNCTION pricing.known_currencies() RETURNS text[] LANGUAGE sql IMMUTABLE SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.known_currencies() TO pricing_reader, pricing_worker;
 
--- The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.
-CREATE FUNCTION pricing.known_symbols(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
-GRANT EXECUTE ON FUNCTION pricing.known_symbols(text[],text[]) TO pricing_reader, pricing_worker;
-
 -- What an answer is judged by, for each symbol with the first and last time that the answer has of it: scale, currency, basis, bounds; the newest value, those next to the answer's span and within it; for a pair without any, the newest of another data type; and what other providers say of the same times.
 CREATE FUNCTION pricing.known_values(wanted_type text, from_provider text, symbols text[], first_times timestamp with time zone[], last_times timestamp with time zone[], is_latest boolean) RETURNS TABLE(symbol text, scale smallint, currency text, adjustment text, lowest numeric, highest numeric, jumps_are_trusted boolean, newest_at timestamp with time zone, newest_amount bigint, newest_scale smallint, earlier_at timestamp with time zone, earlier_amount bigint, earlier_scale smallint, later_at timestamp with time zone, later_amount bigint, later_scale smallint, kin_at timestamp with time zone, kin_amount bigint, kin_scale smallint, same_times timestamp with time zone[], same_amounts bigint[], same_scales smallint[], other_times timestamp with time zone[], other_values numeric[], other_providers text[]) LANGUAGE plpgsql STABLE SET search_path=pg_temp, plan_cache_mode=force_generic_plan;
 GRANT EXECUTE ON FUNCTION pricing.known_values(text,text,text[],timestamp with time zone[],timestamp with time zone[],boolean) TO pricing_reader, pricing_worker;
@@ -2439,6 +2435,10 @@ GRANT EXECUTE ON FUNCTION pricing.store_rows(text,bigint,pricing.price_history[]
 -- Writes the sessions of a calendar between two days, in place of those that were known; warns when they end within a fortnight. Returns how many.
 CREATE FUNCTION pricing.store_sessions(wanted_calendar text, from_day date, to_day date, days date[], opens timestamp with time zone[], closes timestamp with time zone[]) RETURNS integer LANGUAGE plpgsql SET search_path=pg_temp;
 GRANT EXECUTE ON FUNCTION pricing.store_sessions(text,date,date,date[],timestamp with time zone[],timestamp with time zone[]) TO pricing_worker;
+
+-- The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.
+CREATE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[]) RETURNS TABLE(data_type text, symbol text) LANGUAGE plpgsql STABLE SET search_path=pg_temp, enable_seqscan=off;
+GRANT EXECUTE ON FUNCTION pricing.symbols_by_type(text[],text[]) TO pricing_reader, pricing_worker;
 
 -- The bytes of room that are to be shared out (share_of), for a producer that wants to queue so many; NULL = sixteen such producers fit beside each other. One session at a time, until its transaction ends, may fill the room; each other has a sixteenth of it. So the queue goes past the room only while several do not commit, each by a sixteenth.
 CREATE FUNCTION pricing.take_room(wanted_provider text, least_priority integer, more_bytes bigint) RETURNS bigint LANGUAGE plpgsql SET search_path=pg_temp;

@@ -12,7 +12,7 @@ BEGIN
         SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = 'pricing'::regnamespace AND p.proname IN (
             'ask_about_held', 'back_off_for', 'decide_held', 'end_hold_off', 'finish_call', 'finish_held', 'heed_units_left', 'hold_call',
-            'hold_call_log', 'hold_off', 'hold_tasks', 'is_one_action', 'judge_call', 'key_room', 'note_opinions', 'quarantine',
+            'hold_call_log', 'hold_off', 'hold_tasks', 'is_one_action', 'judge_call', 'key_room', 'known_symbols', 'note_opinions', 'quarantine',
             'release_tasks', 'said_actions', 'said_by_others', 'said_confirmed', 'said_ordinal', 'said_outages', 'said_shape', 'said_span',
             'said_time', 'said_within', 'settle_prices')
         ORDER BY 1

@@ -137,7 +137,7 @@ def _wanted(
         return dict.fromkeys(names)
     try:
         with engine.connect() as connection:
-            known = instruments.known_symbols(connection, names, symbols)
+            known = instruments.symbols_by_type(connection, names, symbols)
     except DBAPIError as error:
         if not isinstance(error.orig, errors.InvalidParameterValue):
             raise

@@ -140,7 +140,7 @@ def spelled(connection: Connection, data_type: str, symbols: Sequence[str]) -> l
     return list(connection.execute(query("demand.spelled"), parameters).scalar_one())
 
 
-def known_symbols(
+def symbols_by_type(
     connection: Connection, data_types: Sequence[str], symbols: Sequence[str]
 ) -> dict[str, list[str]]:
     """The symbols that each data type has, in the spelling of its instruments; empty for types that have none of them.
@@ -149,7 +149,7 @@ def known_symbols(
     """
     parameters = {"data_types": list(data_types), "symbols": list(symbols)}
     known: dict[str, list[str]] = {data_type: [] for data_type in data_types}
-    for row in connection.execute(query("demand.known_symbols"), parameters):
+    for row in connection.execute(query("demand.symbols_by_type"), parameters):
         known[row.data_type].append(row.symbol)
     return known
 

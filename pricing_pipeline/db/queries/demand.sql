@@ -62,9 +62,9 @@ ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 -- Symbols of one data type as their instruments are spelled.
 SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
 
--- name: known_symbols
+-- name: symbols_by_type
 -- The instruments that symbols mean, of each data type for which they are named; one that none of them has is refused.
-SELECT data_type, symbol FROM pricing.known_symbols(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
 
 -- name: spelled_anywhere
 -- A symbol as its instruments are spelled, in whatever class they are.

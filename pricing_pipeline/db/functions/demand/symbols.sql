@@ -119,7 +119,7 @@ $$;
 COMMENT ON FUNCTION pricing.spelled(text) IS 'A symbol as its instruments are spelled, in whatever class they are.';
 
 
-CREATE OR REPLACE FUNCTION pricing.known_symbols(data_types text[], symbols text[])
+CREATE OR REPLACE FUNCTION pricing.symbols_by_type(data_types text[], symbols text[])
 RETURNS TABLE (data_type text, symbol text)
 LANGUAGE plpgsql STABLE SET search_path = '' SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -155,7 +155,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT DISTINCT k.data_type, k.symbol FROM unnest(known.types, known.symbols) AS k (data_type, symbol) ORDER BY 1, 2;
 END $$;
-COMMENT ON FUNCTION pricing.known_symbols(text[], text[]) IS
+COMMENT ON FUNCTION pricing.symbols_by_type(text[], text[]) IS
     'The instruments of some data types that somebody means who names symbols for them, each as it is spelled. A symbol that no one of the types has is refused, in words that say the way out.';
 
 

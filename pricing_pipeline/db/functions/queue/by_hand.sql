@@ -242,7 +242,7 @@ DECLARE
     wanted record;
 BEGIN
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     SELECT array_agg(d.symbol ORDER BY d.symbol) AS symbols, array_agg(seen.viewers ORDER BY d.symbol) AS viewers INTO found
     FROM pricing.demand d JOIN pricing.data_type_registry k ON k.data_type = d.data_type AND k.is_active
