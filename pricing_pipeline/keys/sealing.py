@@ -33,7 +33,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A secret as it is stored: worthless without the master key, and outside of its row."""
+    """A stored secret: unreadable without the master key, and outside its row."""
 
     provider: str
     key_name: str
@@ -141,6 +141,6 @@ def new_key(name: str) -> str:
 
 
 def _bound(purpose: str, *place: object) -> bytes:
-    """What a ciphertext is bound to. Each part is preceded by its length, so that no two places read the same."""
+    """The data that a ciphertext is bound to. Its length precedes each part, so that no two places look the same."""
     parts = [str(part).encode() for part in ("pricing-pipeline credential 1", purpose, *place)]
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)

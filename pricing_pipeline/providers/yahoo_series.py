@@ -1,4 +1,4 @@
-"""What Yahoo Finance says about one symbol, in a chart or as a member of a batch: its quote, or its daily bars.
+"""Read Yahoo Finance's answer about one symbol, in a chart or in a batch: its quote, or its daily bars.
 
 Four oddities shape this file:
 - Single values and events are broken at times. Each is read by itself, so that it costs its day, or less, alone.
@@ -349,7 +349,7 @@ def _reaches_present(meta: _Meta, days: Collection[date], zone: ZoneInfo, unfini
     traded = local_day(meta.traded_at, zone)
     # Some funds are years behind with the time of their price, so that does not prove it alone.
     present = max(traded - _LONGEST_WEEKEND, unfinished - _LONGEST_HOLIDAY)
-    # What is delisted, or suspended, has its newest bar on the day of its newest price, however long ago.
+    # A delisted or suspended share has its newest bar on the day of its newest price, however long ago.
     return any(present <= day <= unfinished for day in days) or max(days, default=None) == traded
 
 
