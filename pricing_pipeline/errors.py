@@ -53,7 +53,7 @@ class NoMasterKey(SettingsError):
 
 
 class DatabaseError(PricingError):
-    """The database cannot be reached, or refuses what is asked."""
+    """The database cannot be reached, or refuses a request."""
 
 
 class ReadReplica(DatabaseError):

@@ -122,14 +122,14 @@ class EmbeddedServer:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server, whoever started it; None when none runs."""
+        """Process id of the running server, started by any process; None if none runs."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         return cluster_files.server_pid(self.data_dir)
 
     @property
     def is_running(self) -> bool:
-        """Whether a server runs on this home, whoever started it."""
+        """Whether a server runs on this home, started by any process."""
         return self.pid is not None
 
     def poll(self) -> int | None:
@@ -137,7 +137,7 @@ class EmbeddedServer:
         return None if self._process is None else self._process.poll()
 
     def start(self, check: Callable[[], None] = lambda: None) -> None:
-        """Start the server, make what is missing (cluster, roles, databases), return when it can be used.
+        """Start the server, make missing parts (cluster, roles, databases), and return when it can be used.
 
         Waits without limit while the server recovers after a crash. Raises EmbeddedServerError, with the last
         lines of the log, when the server cannot run; at once when another process runs one on this home.
@@ -349,7 +349,7 @@ class EmbeddedServer:
                 connection.execute(query("roles.set_timeouts"))
 
     def _hand_over(self, database: str) -> None:
-        """Take a database from the worker: whoever owns it decides what its sessions mean by a name."""
+        """Take a database from the worker: its owner could change the meaning of names in its sessions."""
         with self._as_superuser(database) as connection, connection.begin():
             for statement in connection.scalars(query("embedded.hand_over"), {"worker": places.WORKER}).all():
                 connection.exec_driver_sql(statement)

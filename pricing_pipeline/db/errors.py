@@ -1,4 +1,4 @@
-"""What an error of the database means: try again, put it off, the values are refused; and its words for people.
+"""Classify errors of the database (try again, put off, the values are refused), and word them for people.
 
 Each error has a class of its own in psycopg.errors, by its SQLSTATE.
 """

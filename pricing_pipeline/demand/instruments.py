@@ -68,7 +68,7 @@ def add(connection: Connection, wanted: Sequence[NewInstrument]) -> list[tuple[N
     """Make instruments known, unverified until a provider's first valid answer. Those that are known stay as they are.
 
     Returns each as it is spelled, and whether it is new. Raises UnknownDataType for a class that no data type is for;
-    the database refuses, in a sentence, what no instrument of its class can be called.
+    the database refuses, with a sentence, a symbol that no instrument of its class can have.
     """
     spelled_: dict[tuple[str, str], NewInstrument] = {}
     for asset_class in dict.fromkeys(one.asset_class for one in wanted):

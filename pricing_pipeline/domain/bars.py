@@ -1,8 +1,8 @@
 """Years of daily values in columns: bars of an answer, and stored values.
 
-To make an object of each of five thousand bars takes longer than all else that is done with them. What is here looks
-like the objects to whoever asks for them (then they are made), and has the columns for who can do without. What the
-columns are judged by is in plausibility.py, what they are read from in providers/values.py.
+Making an object for each of five thousand bars takes longer than all other work on them. These classes look like
+sequences of objects, which are made when they are read, and give the columns to callers that can use them.
+plausibility.py judges the columns, providers/values.py reads them.
 """
 
 from __future__ import annotations

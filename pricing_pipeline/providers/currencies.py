@@ -29,7 +29,7 @@ PARTS = {
     "USX": ("USD", -2),
     "KWF": ("KWD", -3),
 }
-"""Codes for parts of a currency in which prices are quoted, none of which is ISO 4217: its code, and a power of ten.
+"""Codes, not in ISO 4217, for parts of a currency in which prices are quoted: the currency's code, and a power of ten.
 
 Pence, cents of South Africa, agorot, cents of the United States (for grain and coffee), fils of Kuwait.
 """

@@ -31,7 +31,7 @@ def check_offset(zone: ZoneInfo, offset: object, moments: Iterable[int]) -> None
     if offset not in offsets:
         raise Implausible(
             f"its time zone {zone.key} is {' or '.join(map(str, sorted(offsets)))} s from UTC, and its own offset is "
-            f"{offset} s: nobody knows of which days its bars are"
+            f"{offset} s: the days of its bars are unknown"
         )
 
 

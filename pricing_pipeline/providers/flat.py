@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIGURES = b"0123456789.-"
 _NO_DIGITS = bytes(set(range(256)) - set(b"0123456789,"))
 _MOST_DIGITS = 18
-"""What a column holds of any digits."""
+"""How many digits, of any value, a column can hold."""
 _LONGEST_ROW = 1000
 """Bytes of a first row that is decoded for its names. Bars have a hundred and fifty."""
 
@@ -120,7 +120,7 @@ def read(body: bytes, name: str) -> tuple[bytes, Rows] | None:
     names = _names(rows[: rows.find(b"}") + 1])
     if names is None:
         return None
-    # One comma between two rows: what is left of all rows is as long as what is left of the first, times their number.
+    # With one comma between two rows, the rows' skeleton is the first row's, repeated.
     count = (len(skeleton) + 1) // (len(first) + 1)
     if skeleton != b",".join([first] * count) or rows.count(b'"') != 4 * len(names) * count:
         return None

@@ -42,7 +42,7 @@ from pricing_pipeline.providers.values import (
 )
 
 MAX_SCHEMES = 5000
-"""Schemes that one call asks for. Its answer has all that there are; this bounds what is stored at once."""
+"""How many schemes one call asks for. Its answer has all schemes; this limits how many are stored at once."""
 
 _SCHEME_CODE = re.compile(r"[1-9][0-9]{0,9}")
 # Funds publish in rupees; the API names no currency.

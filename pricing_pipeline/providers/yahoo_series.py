@@ -177,7 +177,7 @@ def read_series(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What days were asked for and when, and how the answer is read: `are_confirmed` as `splits_of` has it."""
+    """The requested days, the time of the request, and how to read the answer: `are_confirmed` as in `splits_of`."""
 
     window: Window | None
     answered: datetime | None
@@ -206,7 +206,7 @@ def _quote(meta: _Meta, unit: tuple[str, int], now: datetime) -> Observation:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What a chart's days and splits are. `is_whole`: its prices can be given as they were traded.
+    """The days and splits of a chart. `is_whole`: its prices can be given as they were traded.
 
     `tells_actions`: it reaches the present, and so names all splits since its first day, and each can be read. `bars`
     are those of finished days that were asked for, `rejected` the lines and splits that cannot be true.

@@ -142,7 +142,7 @@ def unserved(
                 "`pricing-pipeline quarantine list` shows them."
             )
         elif row is not None:
-            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than what is stored"
+            kind, message = FailureKind.STALE_SOURCE, "the provider's time is older than the stored one"
         elif answer.unconfirmed is not None:
             kind, split = FailureKind.MISCONFIGURED, answer.unconfirmed.splits[0]
             message = (

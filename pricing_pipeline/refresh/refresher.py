@@ -194,7 +194,7 @@ class Refresher:
         return Backfill(row.backfill_id, data_type, row.tasks, row.left_out)
 
     def backfill(self, backfill: Backfill, on_progress: OnProgress = lambda progress: None) -> Progress:
-        """Work until every task of a backfill is finished, whoever finished it."""
+        """Work until every task of a backfill is finished, by this worker or another."""
         return self.follow(lambda connection: backfills.progress(connection, backfill), on_progress)
 
     def fetch_now(

@@ -388,7 +388,7 @@ def _settle_unless_locked(engine: Engine, call: Call, settle: Callable[[Connecti
 def _fail(connection: Connection, call: Call, error: ProviderError) -> None:
     kind = _kind_of_error(call, error) or FailureKind.CLIENT_FAULT
     owned = task_queue.lock_owned(connection, call)
-    # Whoever writes to a provider's rows has its other locks already: see the order in functions/queue/queue.sql.
+    # The provider's rows are locked after all others: see the order of locks in functions/queue/queue.sql.
     _book_failure(call, error, bool(owned), connection)
     pause: float | None = None
     if owned and kind in (FailureKind.THROTTLED, FailureKind.KEY_REFUSED):

@@ -1,4 +1,4 @@
-"""What was done for a data type: counted call by call, and reported together."""
+"""The work for a data type, counted call by call and reported together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date
 
 @dataclass(slots=True)
 class Tally:
-    """What was done for one data type since the last report.
+    """The work for one data type since the last report.
 
     `latest_calls` are those of the `calls` that asked for latest prices; the others asked for spans of days. `months`
     counts rows of prices by the UTC month's first day, `documents` documents; `quarantined` counts values
