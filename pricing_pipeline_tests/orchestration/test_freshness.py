@@ -385,7 +385,7 @@ def test_g2_what_cannot_be_shown_keeps_no_type_from_being_reported(stage: Stage,
     core.rows("ALTER TABLE pricing.freshness_samples RENAME TO gone")
     tick = stage.tick(SENSOR)
     assert told(tick) == [QUOTE]
-    assert "refuses to show" in metadata(tick, QUOTE)["not_shown"]
+    assert "cannot show the plots" in metadata(tick, QUOTE)["not_shown"]
 
 
 @pytest.mark.parametrize("junk", ["2026-11-22", "[]", '{"equity_quote": 12.5}'])
