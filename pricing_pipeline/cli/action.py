@@ -124,9 +124,9 @@ def add(
                 f"{what} is entered. Histories that are read adjusted count it now, or when its day has come."
             )
     if made["released"]:
-        typer.echo(f"{made['released']} held values are explained by it, and are prices now.")
+        typer.echo(f"{made['released']} quarantined values are explained by it, and are prices now.")
     if made["rejected"]:
-        typer.echo(f"{made['rejected']} held values are what is stored, divided by it; they stay out.")
+        typer.echo(f"{made['rejected']} quarantined values are what is stored, divided by it; they stay out.")
     hint(f"Is something still held? `pricing-pipeline quarantine list --symbol {action.symbol}` shows them.")
 
 

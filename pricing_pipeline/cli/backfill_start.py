@@ -91,7 +91,7 @@ def checked(
     if asked.end < kind.history_from or asked.start > today:
         raise InvalidRange(f"there is no history of {name} before {kind.history_from} or after {today}.")
     if symbols is not None:
-        symbols = instruments.known_symbols(connection, [name], symbols)[name]
+        symbols = instruments.symbols_by_type(connection, [name], symbols)[name]
     return Request(kind, span(max(asked.start, kind.history_from), min(asked.end, today)), symbols)
 
 

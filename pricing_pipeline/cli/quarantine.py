@@ -17,9 +17,9 @@ from pricing_pipeline.cli.output import decimal, iso, login, moment, print_json,
 from pricing_pipeline.cli.program import hint
 from pricing_pipeline.cli.style import in_zone
 from pricing_pipeline.errors import UnknownValue
-from pricing_pipeline.quarantine import held_values, opinions, reviews
-from pricing_pipeline.quarantine.held_values import Decision, HeldValue, Neighbour
+from pricing_pipeline.quarantine import opinions, quarantined_values, reviews
 from pricing_pipeline.quarantine.opinions import Opinion
+from pricing_pipeline.quarantine.quarantined_values import Decision, Neighbour, QuarantinedValue
 from pricing_pipeline.registry import data_type_registry
 from pricing_pipeline.settings import load_settings
 
@@ -35,9 +35,9 @@ _PLACES = {"before": "before it", "same": "at its time", "after": "after it", "o
 def list_(
     data_type: str | None, symbol: str | None, status: str | None, at_most: int, *, as_json: bool
 ) -> None:
-    """Tell which values are held, and why; those that came last first."""
+    """List the quarantined values with the reasons; those that came last first."""
     with open_connection(load_settings()) as connection:
-        values = held_values.held(connection, data_type, symbol, at_most, status)
+        values = quarantined_values.listed(connection, data_type, symbol, at_most, status)
         said = opinions.of(connection, [one.value_id for one in values])
     if as_json:
         print_json(
@@ -86,21 +86,21 @@ def list_(
             long="why",
         )
     else:
-        typer.echo(f"no value is {status}." if status else "no value was ever held.")
+        typer.echo(f"no value is {status}." if status else "no value was ever quarantined.")
 
 
 def show(value_id: int, *, ask: bool, as_json: bool) -> None:
     """Tell everything about one value, after asking another provider if so wanted. Raises UnknownValue."""
     with open_connection(load_settings()) as connection:
-        value = held_values.show(connection, value_id)
+        value = quarantined_values.show(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     refusal = _ask(value_id) if ask else None
     with open_connection(load_settings()) as connection:
         said = opinions.of(connection, [value_id]).get(value_id, [])
-        near = held_values.neighbours(connection, value_id)
-        found = held_values.body(connection, value_id)
-        level = held_values.level(connection, value_id)
+        near = quarantined_values.neighbours(connection, value_id)
+        found = quarantined_values.body(connection, value_id)
+        level = quarantined_values.level(connection, value_id)
         is_active = value.data_type in {
             kind.data_type for kind in data_type_registry.active_data_types(connection)
         }
@@ -133,8 +133,8 @@ def _ask(value_id: int) -> str | None:
 def write_body(value_id: int) -> None:
     """Write the answer that brought a value, byte for byte. Raises UnknownValue when it is not kept."""
     with open_connection(load_settings()) as connection:
-        value = held_values.show(connection, value_id)
-        found = held_values.body(connection, value_id)
+        value = quarantined_values.show(connection, value_id)
+        found = quarantined_values.body(connection, value_id)
     if value is None:
         raise _unknown(value_id)
     if found is None:
@@ -216,16 +216,17 @@ def _said(one: Decision, *, release: bool) -> str:
 
 def _unknown(value_id: int) -> UnknownValue:
     return UnknownValue(
-        f"there is no held value {value_id}. `pricing-pipeline quarantine list --status all` shows those there are."
+        f"there is no quarantined value {value_id}. `pricing-pipeline quarantine list --status all` shows those "
+        "there are."
     )
 
 
-def _content(one: HeldValue) -> dict[str, Any]:
+def _content(one: QuarantinedValue) -> dict[str, Any]:
     return asdict(one) | {"observed_at": one.observed_at and iso(one.observed_at)}
 
 
 def _say(
-    value: HeldValue,
+    value: QuarantinedValue,
     near: Sequence[Neighbour],
     said: Sequence[Opinion],
     answer: str | None,
@@ -277,7 +278,7 @@ def _say(
         hint(f"{_what_can_be_decided(value, is_active=is_active)}{level}")
 
 
-def _what_can_be_decided(value: HeldValue, *, is_active: bool) -> str:
+def _what_can_be_decided(value: QuarantinedValue, *, is_active: bool) -> str:
     rejects = f"`pricing-pipeline quarantine reject {value.value_id}` keeps it out for good"
     if value.observation is None:
         return f"It gave no value that could be stored, so it cannot be released. {rejects}"

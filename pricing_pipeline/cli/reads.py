@@ -92,7 +92,7 @@ def any_data_type(connection: Connection, name: str) -> Mapping[str, Any]:
 
 def require_instruments(connection: Connection, kind: DataType, symbols: Sequence[str]) -> None:
     """Have the database refuse, in a sentence, symbols that are no instruments that the data type applies to."""
-    instruments.known_symbols(connection, [kind.data_type], symbols)
+    instruments.symbols_by_type(connection, [kind.data_type], symbols)
 
 
 def faults(connection: Connection, data_type: str, symbols: Sequence[str]) -> list[Fault]:

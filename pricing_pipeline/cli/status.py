@@ -22,7 +22,7 @@ from pricing_pipeline.demand.freshness import Freshness
 from pricing_pipeline.demand.schedules import WaitingSchedule
 from pricing_pipeline.errors import DatabaseError, PricingError
 from pricing_pipeline.processes.home import read_state
-from pricing_pipeline.quarantine import held_values
+from pricing_pipeline.quarantine import quarantined_values
 from pricing_pipeline.queue import limits
 from pricing_pipeline.queue.limits import Allowance, Budget, Key, Unqueued
 from pricing_pipeline.settings import Settings, load_settings
@@ -46,7 +46,7 @@ class Overview:
     first_price_at: datetime | None = None
     role_faults: Sequence[RoleFault] = ()
     warnings: Sequence[Warned] = ()
-    quarantine: Sequence[held_values.Count] = ()
+    quarantine: Sequence[quarantined_values.Count] = ()
 
     def total(self, name: str) -> int:
         return sum(int(getattr(kind, name)) for kind in self.types)
@@ -73,7 +73,7 @@ def status(*, as_json: bool) -> bool:
                 reads.first_price(connection, started_at) if started_at else None,
                 role_faults(connection),
                 reads.warnings(connection),
-                held_values.counts(connection),
+                quarantined_values.counts(connection),
             )
     except DatabaseError as failure:
         error = str(failure)

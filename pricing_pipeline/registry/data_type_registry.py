@@ -1,4 +1,4 @@
-"""The registry of data types and of providers. What a row means is documented in the database itself."""
+"""The registry of data types and providers. Comments in the database document its columns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def version(connection: Connection) -> int:
 
 
 def is_empty(connection: Connection) -> bool:
-    """True for a database that holds no data type yet."""
+    """True for a database without a data type."""
     return bool(connection.execute(query("registry.is_empty")).scalar_one())
 
 
@@ -81,7 +81,7 @@ def provider_urls(connection: Connection) -> dict[str, str]:
 
 
 def routes(connection: Connection) -> dict[str, list[str]]:
-    """Active providers that serve each active data type, or some symbol of it."""
+    """The active providers of each active data type, including those of only some of its symbols."""
     return {row.data_type: row.providers for row in connection.execute(query("registry.routes"))}
 
 
@@ -100,13 +100,13 @@ def add_data_type(
     staleness_function: str = "",
     owner: str | None = None,
 ) -> None:
-    """Add a data type with one INSERT; its storage and route appear with it.
+    """Add a data type with one INSERT, which creates its storage and route, too.
 
-    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for
-    pairs that are held and not watched. `staleness_function` is_market_stale makes no call while a market is closed,
-    and asks for daily values when they should exist; is_data_stale goes by the TTL alone. Without one
-    daily values follow their market, and all else its TTL. `owner` is an email address or team:NAME.
-    Raises PricingError with the database's own reason when the row is refused.
+    `schedule` is a cron expression and makes the type scheduled. TTLs are in minutes; the background one is for held
+    pairs without viewers. The `staleness_function` is_market_stale makes no call while a market is closed, and asks for
+    daily values when they should exist; is_data_stale follows the TTL alone. Without one, daily values follow their
+    market, and all others their TTL. `owner` is an email address or team:NAME. Raises PricingError with the database's
+    own reason if the row is refused.
     """
     try:
         connection.execute(

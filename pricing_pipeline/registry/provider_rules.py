@@ -1,4 +1,4 @@
-"""What people rule about providers: which of them serve what, and how much each allows."""
+"""Rules that people set for providers: their routes and their limits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def remove_route(connection: Connection, provider: str, data_type: str, symbol: 
 
 
 def limits(connection: Connection, provider: str | None = None) -> list[Limit]:
-    """Rate limits by provider and name; after each, what single keys have instead."""
+    """Rate limits by provider and name; after each, the limits of single keys."""
     rows = connection.execute(query("registry.rules_of_limits"), {"provider": provider}).mappings()
     return [Limit(**row) for row in rows]
 

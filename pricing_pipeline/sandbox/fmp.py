@@ -209,10 +209,10 @@ class Fmp:
         today = call.now.astimezone(instrument.zone).date()
         paid = events.dividends(self._market, instrument, instrument.first_day, today + timedelta(days=30))
         shares = self._splits_until(instrument, today)
-        found: list[Row] = []
+        dividends: list[Row] = []
         for payment in reversed(paid):
             later = math.prod(split.ratio for split in shares if split.day > payment.day)
-            found.append(
+            dividends.append(
                 {
                     "symbol": instrument.symbol,
                     "date": str(payment.day),
@@ -224,7 +224,7 @@ class Fmp:
                     "frequency": "Quarterly",
                 }
             )
-        return found
+        return dividends
 
     def _splits(self, instrument: Instrument, call: ProviderCall) -> list[Row]:
         today = call.now.astimezone(instrument.zone).date()
@@ -266,16 +266,16 @@ def _gate(parameter: str) -> _Refused:
 
 
 def _limit(call: ProviderCall) -> int:
-    given = call.params.get("limit", str(FREE_STATEMENTS))
-    if not given.isdecimal() or int(given) < 1:
+    limit = call.params.get("limit", str(FREE_STATEMENTS))
+    if not limit.isdecimal() or int(limit) < 1:
         raise _Refused(400, "Query Error: Invalid or missing query parameter - limit")
-    return int(given)
+    return int(limit)
 
 
 def _day(call: ProviderCall, name: str) -> date | None:
-    given = call.params.get(name)
+    text = call.params.get(name)
     try:
-        return None if given is None else date.fromisoformat(given)
+        return None if text is None else date.fromisoformat(text)
     except ValueError:
         raise _Refused(400, f"Query Error: Invalid or missing query parameter - {name}") from None
 

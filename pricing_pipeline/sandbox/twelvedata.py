@@ -238,32 +238,32 @@ class TwelveData:
         zone = _zone(call.params.get("timezone", "Exchange"), instrument)
         start, end, most = _window(call.params, zone)
         begin = start or datetime.combine(instrument.first_day, time(), UTC)
-        found = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
-        return [text.slice_row(instrument, one, zone) for one in found]
+        slices = self._market.slices(instrument, seconds, begin, end or call.now, most, call.now)
+        return [text.slice_row(instrument, row, zone) for row in slices]
 
 
 def _window(params: Mapping[str, str], zone: tzinfo) -> tuple[datetime | None, datetime | None, int]:
     """Start, end and row count asked for. The count is 30 unless a date is given, as documented."""
     start, end = _moment(params, "start_date", zone), _moment(params, "end_date", zone)
-    given = params.get("outputsize")
-    if given is None:
+    count = params.get("outputsize")
+    if count is None:
         return start, end, USUAL_ROWS if start is None and end is None else MOST_ROWS
-    if not given.isdecimal() or not 1 <= int(given) <= MOST_ROWS:
+    if not count.isdecimal() or not 1 <= int(count) <= MOST_ROWS:
         raise _Refused(
-            f"Invalid **outputsize** provided: {given}. Supported values are from 1 to {MOST_ROWS}"
+            f"Invalid **outputsize** provided: {count}. Supported values are from 1 to {MOST_ROWS}"
         )
-    return start, end, int(given)
+    return start, end, int(count)
 
 
 def _moment(params: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
-    given = params.get(name)
-    if given is None:
+    text = params.get(name)
+    if text is None:
         return None
     try:
-        return datetime.fromisoformat(given).replace(tzinfo=zone)
+        return datetime.fromisoformat(text).replace(tzinfo=zone)
     except ValueError:
         raise _Refused(
-            f"Invalid **{name}** provided: {given}. Use the format 2006-01-02 or 2006-01-02 15:04:05"
+            f"Invalid **{name}** provided: {text}. Use the format 2006-01-02 or 2006-01-02 15:04:05"
         ) from None
 
 

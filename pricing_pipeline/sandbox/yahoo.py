@@ -114,9 +114,9 @@ class Yahoo:
         series: dict[str, object] = {"meta": meta}
         if bars:
             series["timestamp"] = [self._opening(instrument, bar.day) for bar in bars]
-            told = self._events(instrument, bars, call.params.get("events", ""))
-            if told:
-                series["events"] = told
+            events = self._events(instrument, bars, call.params.get("events", ""))
+            if events:
+                series["events"] = events
         series["indicators"] = self._indicators(bars)
         return _reply({"chart": {"result": [series], "error": None}})
 
@@ -167,7 +167,7 @@ class Yahoo:
 
     def _events(self, instrument: Instrument, bars: Sequence[Bar], wanted: str) -> dict[str, object]:
         """Dividends and splits of the days sent, as far as they are wanted; dividends are divided like prices."""
-        found: dict[str, object] = {}
+        chart_events: dict[str, object] = {}
         if "div" in wanted:
             divisors = {bar.day: events.divisor(bar) for bar in bars}
             paid = {
@@ -176,18 +176,20 @@ class Yahoo:
                 if day in divisors
             }
             if paid:
-                found["dividends"] = {str(at): {"amount": cash, "date": at} for at, cash in paid.items()}
+                chart_events["dividends"] = {
+                    str(at): {"amount": cash, "date": at} for at, cash in paid.items()
+                }
         if "split" in wanted:
             ratios = {
                 self._opening(instrument, day): ratio
                 for day, ratio in events.splits(self._market, instrument, bars)
             }
             if ratios:
-                found["splits"] = {
+                chart_events["splits"] = {
                     str(at): {"date": at, "numerator": ratio, "denominator": 1, "splitRatio": f"{ratio}:1"}
                     for at, ratio in ratios.items()
                 }
-        return found
+        return chart_events
 
     def _indicators(self, bars: Sequence[Bar]) -> dict[str, object]:
         if not bars:

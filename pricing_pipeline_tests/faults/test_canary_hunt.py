@@ -272,7 +272,7 @@ class Home:
                         self.hunt.look(f"{name} {table}", row)
         with self.connect("pricing") as connection:
             for (body,) in connection.execute("SELECT body FROM pricing.quarantined_bodies"):
-                self.hunt.look("body of a held value", zlib.decompress(body))
+                self.hunt.look("body of a quarantined value", zlib.decompress(body))
             self.hunt.look("sessions", str(connection.execute("SELECT * FROM pg_stat_activity").fetchall()))
 
     def look_into_files(self) -> None:
@@ -378,10 +378,13 @@ def test_a4_no_secret_is_found_in_any_byte_that_is_left(tmp_path: Path) -> None:
         home.run("key", "set", "twelvedata", "--name", "second", given=REPLACED)
         home.add_own_secrets()
         stack.watch(QUOTE, *symbols, user="bob")
-        stack.core.rows("UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, held_until = NULL")
+        stack.core.rows(
+            "UPDATE pricing.demand SET due_at = pricing.clock(), failures = 0, backoff_until = NULL"
+        )
         stack.wait_until("the new key", lambda: is_asked(REPLACED))
         stack.wait_until(
-            "held values", lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20
+            "quarantined values",
+            lambda: stack.core.one("SELECT count(*) FROM pricing.quarantined_values") > 20,
         )
         look_around(home)
         stack.close()

@@ -202,7 +202,7 @@ def test_f9_a_database_that_refuses_to_tell_costs_no_key(
     put(core, settings, "default", "the-secret")
     with open_clients(settings, core.engine, look_seconds=0.02) as clients:
         core.rows("REVOKE SELECT ON pricing.provider_credentials FROM pricing_worker")
-        wait_until(lambda: "the stored keys could not be looked at" in caplog.text)
+        wait_until(lambda: "the stored keys could not be read" in caplog.text)
         assert clients[TWELVEDATA].key_names == {"default"}
         put(core, settings, "second", "another-secret")
         core.rows("GRANT SELECT ON pricing.provider_credentials TO pricing_worker")

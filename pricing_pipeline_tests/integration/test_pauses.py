@@ -91,7 +91,7 @@ def test_a7_what_a_worker_gives_back_of_a_paused_instrument_is_stopped(core: Cor
     core.heartbeat("ann", AAPL)
     call = core.claim_one()
     core.pause("AAPL")
-    core.release(call)
+    core.return_tasks(call)
     core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "paused")}
 
@@ -175,6 +175,6 @@ def test_b1_what_a_worker_gives_back_of_a_retired_type_is_stopped(core: Core) ->
     core.heartbeat("ann", AAPL)
     call = core.claim_one()
     core.rows("UPDATE pricing.data_type_registry SET is_active = false WHERE data_type = 'equity_quote'")
-    core.release(call)
+    core.return_tasks(call)
     core.rows("SELECT pricing.reconcile_demand()")
     assert states(core) == {(QUOTE, "AAPL", "cancelled", "retired")}

@@ -134,7 +134,7 @@ def test_g6_who_names_what_is_no_instrument_is_refused_before_anything_is_queued
 
 def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
     only(core, "AAPL")
-    known = "SELECT * FROM pricing.known_symbols(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
+    known = "SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate', 'equity_daily'], ARRAY['aapl', {}])"
     assert core.rows(known.format("'AAPL'")) == [("equity_daily", "AAPL")]
     with pytest.raises(
         DBAPIError, match="no equity or fx instrument is called A, B, C, D, E and 2 more"
@@ -142,7 +142,7 @@ def test_g6_of_many_unknown_symbols_some_are_named(core: Core) -> None:
         core.rows(known.format("'G', 'F', 'E', 'D', 'C', 'B', 'A'"))
     assert "subscription watch A --type equity_daily" in str(refused.value)
     with pytest.raises(DBAPIError, match="Did you mean EUR/USD"):
-        core.rows("SELECT * FROM pricing.known_symbols(ARRAY['fx_rate'], ARRAY['EURUSD'])")
+        core.rows("SELECT * FROM pricing.symbols_by_type(ARRAY['fx_rate'], ARRAY['EURUSD'])")
 
 
 @given(

@@ -11,7 +11,7 @@ import pytest
 from pricing_pipeline.demand import freshness
 from pricing_pipeline.domain.answers import Answer, FailureKind
 from pricing_pipeline.providers.client import Fetched
-from pricing_pipeline.quarantine import held_values, reviews
+from pricing_pipeline.quarantine import quarantined_values, reviews
 from pricing_pipeline.refresh import settling
 from pricing_pipeline_tests.fixtures.cli import CommandLine
 from pricing_pipeline_tests.fixtures.core import DAILY, NAV, QUOTE, TWELVEDATA, Core, observation
@@ -233,7 +233,7 @@ def test_f4_no_provider_is_routed(core: Core, clock: Clock) -> None:
     core.enqueue_due()
     found = why(core)
     assert (found.state, "pricing-pipeline route add" in found.sentence) == ("misconfigured", True)
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
 
 
 def test_f4_waiting_in_the_queue(core: Core, clock: Clock) -> None:
@@ -280,7 +280,7 @@ def test_f4_dead_tasks_hold_their_pair_off(core: Core, clock: Clock, kind: Failu
     found = why(core)
     assert found.state == state
     assert f"as {kind} (so it said)" in found.sentence
-    assert found.next_at == core.demand_of(QUOTE, "AAPL").held_until  # type: ignore[union-attr]
+    assert found.next_at == core.demand_of(QUOTE, "AAPL").backoff_until  # type: ignore[union-attr]
     if state == "failed":
         assert f"task retry {core.tasks('AAPL')[-1].id}" in found.sentence
 
@@ -351,7 +351,7 @@ def test_f4_what_came_is_not_believed(core: Core, clock: Clock) -> None:
     bring(core, "7250")
     found = why(core)
     with core.engine.connect() as connection:
-        (held,) = held_values.held(connection, None, None, 9)
+        (held,) = quarantined_values.listed(connection, None, None, 9)
     assert (found.state, found.since) == ("quarantined", held.last_seen_at)
     assert (
         f"(7250) is not believed: {held.reason}. Decide on it: pricing-pipeline quarantine show {held.value_id}"

@@ -14,12 +14,12 @@ noun = typer.Typer(help="Look at values that are not believed, and decide on the
 
 Ids = Annotated[list[int], typer.Argument(metavar="ID", min=1, help="Ids of `quarantine list`.")]
 Level = Annotated[
-    bool, typer.Option("--level", help="Also all that is held with it: values in a row, on the same level.")
+    bool, typer.Option("--level", help="Also all quarantined values beside it: in a row, on the same level.")
 ]
 
 
 class Decided(StrEnum):
-    """The states of a held value."""
+    """The states of a quarantined value."""
 
     HELD = "held"
     RELEASED = "released"
@@ -61,7 +61,7 @@ def show(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show one held value: why it is not believed, what is stored around it, what others say, and its answer.
+    """Show one quarantined value: why it is not believed, what is stored around it, what others say, and its answer.
 
     \b
     Example: pricing-pipeline quarantine show 17 --ask
@@ -81,7 +81,7 @@ def show(
 def release(
     ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:
-    """Believe held values after all: each is stored exactly as its provider sent it.
+    """Believe quarantined values after all: each is stored exactly as its provider sent it.
 
     A value enters the history, and is the latest price if none is newer. The exit code is 1 when one could not be.
     With --level one decision settles a whole level, such as all days before a change of face value.
@@ -100,7 +100,7 @@ def release(
 def reject(
     ids: Ids, level: Level = False, reason: Reason = None, user: User = None, as_json: Json = False
 ) -> None:
-    """Keep held values out for good. When one comes again it is counted, and nobody is asked.
+    """Keep quarantined values out for good. When one comes again it is counted, and nobody is asked.
 
     \b
     Example: pricing-pipeline quarantine reject 17 --reason "pence for pounds"

@@ -62,9 +62,9 @@ ORDER BY i.asset_class, i.symbol LIMIT :at_most;
 -- Symbols of one data type as their instruments are spelled.
 SELECT pricing.spelled(array_fill(CAST(:data_type AS text), ARRAY[cardinality(CAST(:symbols AS text[]))]), CAST(:symbols AS text[]));
 
--- name: known_symbols
+-- name: symbols_by_type
 -- The instruments that symbols mean, of each data type for which they are named; one that none of them has is refused.
-SELECT data_type, symbol FROM pricing.known_symbols(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
+SELECT data_type, symbol FROM pricing.symbols_by_type(CAST(:data_types AS text[]), CAST(:symbols AS text[]));
 
 -- name: spelled_anywhere
 -- A symbol as its instruments are spelled, in whatever class they are.
@@ -89,7 +89,7 @@ GROUP BY 1, 2 ORDER BY 1;
 -- name: why
 -- Why the prices of a symbol are as old as they are: of one data type, or of each that applies to it.
 SELECT r.data_type, CAST(:symbol AS text) AS symbol, w.state,
-       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.said_time(late.owed_since) || ', so it counts as late', '') AS sentence,
+       w.sentence || coalesce('. Its viewers are owed a price since ' || pricing.format_time(late.owed_since) || ', so it counts as late', '') AS sentence,
        w.observed_at, w.fetched_at, w.since, w.next_at
 FROM (SELECT CAST(:data_type AS text) AS data_type WHERE CAST(:data_type AS text) IS NOT NULL
       UNION ALL

@@ -179,7 +179,7 @@ DECLARE
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     SELECT * INTO kind FROM pricing.data_type_registry r WHERE r.data_type = wanted_type;
     RETURN QUERY
@@ -241,7 +241,7 @@ DECLARE
 BEGIN
     SELECT s.from_day, s.to_day INTO from_day, to_day FROM pricing.backfill_span(wanted_type, from_day, to_day) s;
     IF only_symbols IS NOT NULL THEN
-        only_symbols := ARRAY(SELECT k.symbol FROM pricing.known_symbols(ARRAY[wanted_type], only_symbols) k);
+        only_symbols := ARRAY(SELECT k.symbol FROM pricing.symbols_by_type(ARRAY[wanted_type], only_symbols) k);
     END IF;
     -- Two plans at once would both find the same gaps.
     PERFORM pricing.await_turn('plan_backfill ' || wanted_type);

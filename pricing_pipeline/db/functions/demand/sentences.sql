@@ -1,13 +1,13 @@
 -- What people are told of a price that is old: sentences, and how times, spans and places are said in them. Nothing is decided here.
 
-CREATE OR REPLACE FUNCTION pricing.said_time(at timestamptz) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_time(at timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path = '' AS $$
     SELECT pg_catalog.to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
 $$;
-COMMENT ON FUNCTION pricing.said_time(timestamptz) IS 'A time for people, in UTC, to the second.';
+COMMENT ON FUNCTION pricing.format_time(timestamptz) IS 'A time for people, in UTC, to the second.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_span(span interval) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_span(span interval) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT CASE WHEN s.seconds < 120 THEN s.seconds || ' s'
                 WHEN s.seconds < 7200 THEN s.seconds / 60 || ' min'
@@ -15,22 +15,22 @@ LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
                 ELSE s.seconds / 86400 || ' days' END
     FROM (SELECT greatest(floor(extract(epoch FROM span)), 0)::bigint AS seconds) s
 $$;
-COMMENT ON FUNCTION pricing.said_span(interval) IS 'A span for people, in one unit, rounded down.';
+COMMENT ON FUNCTION pricing.format_span(interval) IS 'A span for people, in one unit, rounded down.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_ordinal(place integer) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.format_ordinal(place integer) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT place || CASE WHEN place % 100 BETWEEN 11 AND 13 THEN 'th'
                          ELSE coalesce((ARRAY['st', 'nd', 'rd'])[nullif(place % 10, 0)], 'th') END
 $$;
-COMMENT ON FUNCTION pricing.said_ordinal(integer) IS 'A place in a row for people: 1st, 2nd, 3rd, 4th.';
+COMMENT ON FUNCTION pricing.format_ordinal(integer) IS 'A place in a row for people: 1st, 2nd, 3rd, 4th.';
 
 
-CREATE OR REPLACE FUNCTION pricing.said_within(message text) RETURNS text
+CREATE OR REPLACE FUNCTION pricing.without_full_stop(message text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = '' AS $$
     SELECT nullif(pg_catalog.rtrim(message, '. '), '')
 $$;
-COMMENT ON FUNCTION pricing.said_within(text) IS 'A message as a part of another sentence: without its own full stop.';
+COMMENT ON FUNCTION pricing.without_full_stop(text) IS 'A message as a part of another sentence: without its own full stop.';
 
 
 CREATE OR REPLACE FUNCTION pricing.why_sentence(said text, VARIADIC words text[] DEFAULT '{}') RETURNS text
